@@ -1,0 +1,48 @@
+"""Recurrent networks for very long sequences, trained with auxiliary losses at random anchors (Trinh et al., 2018)."""
+
+from auxrnn.auxiliary.predict import Predict
+from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.auxiliary.segments import Geometry
+from auxrnn.bptt import read
+from auxrnn.build import InputSpec, build_network, build_session
+from auxrnn.config import RunConfig
+from auxrnn.errors import RunError, UsageError
+from auxrnn.estimator import AuxRNNClassifier
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.decoder import Decoder
+from auxrnn.models.encoder import Encoder, TokenEmbedding, VectorEmbedding
+from auxrnn.models.heads import Head
+from auxrnn.runs import load_run
+from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
+from auxrnn.training.rmsprop import RMSProp
+from auxrnn.training.step import Network, Task, compute_losses
+
+__all__ = [
+    "LSTM",
+    "AuxRNNClassifier",
+    "Decoder",
+    "Draws",
+    "Encoder",
+    "Geometry",
+    "Head",
+    "InputSpec",
+    "LossSum",
+    "Network",
+    "Predict",
+    "RMSProp",
+    "RNNState",
+    "Reconstruct",
+    "RunConfig",
+    "RunError",
+    "Segments",
+    "SequenceBatch",
+    "Task",
+    "TokenEmbedding",
+    "UsageError",
+    "VectorEmbedding",
+    "build_network",
+    "build_session",
+    "compute_losses",
+    "load_run",
+    "read",
+]

@@ -1,0 +1,1 @@
+"""The auxiliary losses: where segments lie, and the two objectives."""

@@ -1,0 +1,67 @@
+"""The p-LSTM objective: continue after the anchor, one token at a time (section 3.2)."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from auxrnn.auxiliary.losses import TokenLoss, find_targets
+from auxrnn.auxiliary.segments import Geometry, sample_future_segments, segment_positions
+from auxrnn.bptt import Reading, gather_columns, run_cut
+from auxrnn.config import Window
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.encoder import Encoder
+from auxrnn.models.heads import Head
+from auxrnn.structs import Draws, LossSum, RNNState, Run, Segments, SequenceBatch
+
+
+class Predict(nn.Module):
+    """The main LSTM goes on reading from the anchor, and layers on top of it say what comes next.
+
+    The gradient stops at the anchor and every `window` steps inside the segment; with `full` it never stops.
+    """
+
+    def __init__(
+        self, upper: LSTM | None, *, head: Head, token_loss: TokenLoss, geometry: Geometry, window: Window
+    ) -> None:
+        super().__init__()
+        self.upper = upper
+        self.head = head
+        self.token_loss = token_loss
+        self.geometry = geometry
+        self.window = window
+
+    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator) -> Segments:
+        """Draw the segments to predict; each starts at its anchor."""
+        return sample_future_segments(seq_len_B, geometry=self.geometry, rng=rng)
+
+    def reading(self, batch: SequenceBatch, segments: Segments) -> Reading:
+        """Ask for the main states before the anchors, out of the gradient's reach unless the window is full."""
+        column_M = batch.column_of(segments.row_M, segments.anchor_M) - 1
+        return Reading(segments.row_M, column_M, "full" if self.window == "full" else 0)
+
+    def loss(
+        self,
+        encoder: Encoder,
+        batch: SequenceBatch,
+        segments: Segments,
+        state: RNNState,
+        *,
+        draws: Draws | None,
+        true_probability: float,  # noqa: ARG002 - the main LSTM reads the true tokens; there is nothing to feed back
+    ) -> LossSum:
+        """Sum the losses of all tokens of all segments, given the states that `reading` asked for.
+
+        With `draws` as in training (drop-connect); with None nothing is dropped.
+        """
+        column_MS = batch.column_of(segments.row_M, segment_positions(segments, order="forward"))
+        token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
+        layers: list[Callable[[Tensor, RNNState], Run]] = [encoder.run]
+        starts = [state]
+        if self.upper is not None:
+            layers.append(self.upper.run)
+            starts.append(self.upper.initial_state(len(segments.row_M)))
+        h_MSH = run_cut(layers, token_MS[:, :-1], starts, window=self.window)
+        kept_OF = None if draws is None else self.head.draw_kept(draws.rng("decoder drop-connect"))
+        return self.token_loss(self.head(h_MSH, kept_OF), token_MS[:, 1:], find_targets(segments))

@@ -1,0 +1,324 @@
+"""Frozen dataclasses describing one run: the only schema and the only home of defaults.
+
+Each field is a flag of `auxrnn train` and a key of a TOML file, under the same name (`supervised_window`,
+`--supervised-window`, `supervised-window = 28`). The groups are for reading; names are unique across them.
+"""
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import tyro
+
+from auxrnn.errors import UsageError
+
+RUN_FORMAT = 1
+"""Raised by one when a run folder can no longer be read by the version before."""
+
+DESK_PRETRAIN_STEPS = 500
+DESK_TRAIN_STEPS = 1000
+
+Window = int | Literal["full"]
+Objective = Literal["none", "reconstruct", "predict"]
+Placement = Literal["immediate", "past", "past_future"]
+Order = Literal["reversed", "forward"]
+GateInit = Literal["forget-one", "chrono"]
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What is read, and how much of it."""
+
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    """Dataset to train on: digits, mnist, pmnist or cifar10."""
+    data_dir: Path | None = None
+    """Folder that holds the dataset's files, or receives them (default: $AUXRNN_DATA_DIR, else a cache)."""
+    image_size: int | None = None
+    """Average images down to this many pixels a side; fewer steps, so that experiments fit a desk."""
+    permutation: str = "auxrnn-1"
+    """Name of pmnist's fixed permutation; the same name is the same permutation everywhere."""
+    train_examples: int | None = None
+    """Train on a seeded, stratified subset of this many examples."""
+    validation_fraction: float = 0.0
+    """Part of the training split held out to choose the best weights on; the paper holds out none."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "image_size", "train_examples")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction is {self.validation_fraction}; it must be from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Sizes of the networks (section 4.1)."""
+
+    hidden_size: int = 128
+    """Units of the main LSTM and of the decoder."""
+    num_layers: int = 1
+    """Layers of the main LSTM."""
+    embedding_size: int = 128
+    """Width of the input embedding; 0 feeds the input as it is."""
+    decoder_layers: int = 2
+    """Layers of the auxiliary network: the decoder's own for reconstruct, the main LSTM counted in for predict."""
+    head_size: int = 256
+    """Hidden units of the two-layer heads."""
+    drop_connect: float = 0.5
+    """Probability that a weight of a head's second layer is dropped in a training step."""
+    gate_init: GateInit = "forget-one"
+    """Start of the main LSTM's gate biases: forget-one (1, 0 elsewhere) or chrono (memory of all lengths up to T)."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers", "head_size")
+        _check_at_least(self, 0, "embedding_size")
+        if not 0 <= self.drop_connect < 1:
+            raise ValueError(f"drop_connect is {self.drop_connect}; it must be from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentConfig:
+    """How many segments carry an auxiliary loss, how long each is and where it lies (sections 3.4 and 5.4)."""
+
+    num_segments: int = 1
+    """Segments per sequence: the paper's n."""
+    segment_length: int = 600
+    """Tokens to predict in each segment: the paper's l; clipped where the sequence is shorter."""
+    placement: Placement = "past_future"
+    """Where reconstruct's segment lies: right before the anchor, anywhere before it, or also across it."""
+    order: Order = "reversed"
+    """Order of reconstruction: last token first, or as read."""
+    anchor_scope: Literal["example", "batch"] = "example"
+    """Draw anchors for each example, or once for the whole batch."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "num_segments", "segment_length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveConfig:
+    """The auxiliary loss, and how far back each loss may reach."""
+
+    objective: Objective = "reconstruct"
+    """Auxiliary loss: none (plain LSTM), reconstruct (r-LSTM) or predict (p-LSTM)."""
+    supervised_window: Window = 300
+    """Last steps that the classification loss reaches; full is back-propagation through the whole sequence."""
+    auxiliary_window: Window = 300
+    """Main steps that the auxiliary loss reaches left of the anchor (reconstruct) or at a time (predict), or full."""
+    auxiliary_weight: float = 1.0
+    """Weight of the auxiliary loss in joint training."""
+    sampling_steps: int = 100_000
+    """Steps over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens."""
+    feedback: Literal["sample", "argmax"] = "sample"
+    """How a predicted character is chosen when it is fed back."""
+
+    def __post_init__(self) -> None:
+        for name in ("supervised_window", "auxiliary_window"):
+            window = getattr(self, name)
+            if window != "full" and window < 0:
+                raise ValueError(f"{name} is {window}; it must be 0, a positive number of steps, or full")
+        if self.objective == "predict" and self.auxiliary_window == 0:
+            raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
+        _check_at_least(self, 0, "sampling_steps", "auxiliary_weight")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """How long each phase lasts and how it learns (sections 3.3 and 4.1)."""
+
+    pretrain_steps: int | None = None
+    """Updates on the auxiliary loss alone (default: 500, a length that fits a desk; 0 without an objective)."""
+    pretrain_epochs: float | None = None
+    """The same in passes over the training data; the paper takes 100."""
+    train_steps: int | None = None
+    """Updates with labels (default: 1000, a length that fits a desk); 0 pretrains only."""
+    train_epochs: float | None = None
+    """The same in passes over the training data; the paper takes 1000."""
+    joint: bool = True
+    """Keep the auxiliary loss while training with labels."""
+    batch_size: int = 128
+    """Sequences in one update."""
+    lr: float = 1e-3
+    """Learning rate at the start of each phase; pretraining halves it once, halfway."""
+    lr_halving_epochs: float = 300.0
+    """Passes over the data after which training with labels halves its learning rate, again and again."""
+    clip_norm: float = 1.0
+    """Largest norm of the whole gradient; 0 clips nothing."""
+
+    def __post_init__(self) -> None:
+        for phase in ("pretrain", "train"):
+            if getattr(self, f"{phase}_steps") is not None and getattr(self, f"{phase}_epochs") is not None:
+                raise ValueError(f"{phase}_steps and {phase}_epochs are both given; give one of them")
+        _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "clip_norm")
+        _check_at_least(self, 1, "batch_size")
+        _check_above_zero(self, "lr", "lr_halving_epochs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run, whole."""
+
+    data: DataConfig
+    model: ModelConfig = field(default_factory=ModelConfig)
+    segments: SegmentConfig = field(default_factory=SegmentConfig)
+    loss: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    init_from: Path | None = None
+    """Start from the networks of this run (a new head where the classes differ)."""
+    seed: int = 0
+    """Seed of every draw: weights, order of the data, anchors, sampling, drop-connect."""
+    threads: int | None = None
+    """Processor threads, settled at the start and used again by resume (default: all)."""
+    device: str | None = None
+    """Where to compute: cpu, cuda, cuda:1, mps (default: the first accelerator found, else cpu)."""
+    evaluate_every: int | None = None
+    """Updates between evaluations (default: ten a phase)."""
+    checkpoint_every: int = 500
+    """Updates between checkpoints; at most this much work is lost to a power cut."""
+    log_every: int = 50
+    """Updates between lines of metrics.jsonl."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every")
+        if self.loss.objective == "none" and (self.schedule.pretrain_steps or self.schedule.pretrain_epochs):
+            raise ValueError(
+                "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict"
+            )
+
+
+def flatten(config: RunConfig) -> dict[str, Any]:
+    """Give all fields of all groups under their own names, as plain values for JSON."""
+    values: dict[str, Any] = {}
+    for entry in dataclasses.fields(config):
+        value = getattr(config, entry.name)
+        group = value if dataclasses.is_dataclass(value) else None
+        values |= {entry.name: value} if group is None else vars(group)
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+def unflatten(values: dict[str, Any]) -> RunConfig:
+    """Build a run's config from plain values by name; names left out keep their defaults.
+
+    Raises `UsageError` for a name that no field has (the nearest is offered) and for a value of the wrong kind.
+    """
+    known = _field_types()
+    for name in values:
+        if name not in known:
+            raise UsageError(f"unknown key {name!r}{nearest(name, known)}")
+    values = {name: _convert(name, value, known[name]) for name, value in values.items()}
+    try:
+        return _assemble(RunConfig, values)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a config file into plain values by field name; `path` may name a shipped config (`paper`)."""
+    shipped = resources.files("auxrnn") / "configs" / f"{path}.toml"
+    if not path.exists() and not shipped.is_file():
+        names = sorted(entry.name.removesuffix(".toml") for entry in (resources.files("auxrnn") / "configs").iterdir())
+        raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
+    text = path.read_text() if path.exists() else shipped.read_text()
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not a TOML file ({error}); write lines such as: supervised-window = 28") from error
+    values = {name.replace("-", "_"): value for name, value in raw.items()}
+    flags = {name.replace("_", "-"): kind for name, kind in _field_types().items()}
+    for name in raw:
+        if name.replace("_", "-") not in flags:
+            raise UsageError(f"{path}: unknown key {name!r}{nearest(name, flags)}")
+    return values
+
+
+def read_json(path: Path) -> RunConfig:
+    """Read a config that `write_json` wrote."""
+    values = json.loads(path.read_text())
+    return unflatten({name: value for name, value in values.items() if name != "format"})
+
+
+def to_json(config: RunConfig) -> str:
+    """Give the whole config as JSON, with the format of the run folder it stands in."""
+    return json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
+
+
+def to_flags(config: RunConfig) -> list[str]:
+    """Give the words after `auxrnn train` that ask for this config: its dataset, and what differs from the defaults."""
+    values = flatten(config)
+    defaults = flatten(RunConfig(data=DataConfig(data=config.data.data)))
+    words = [config.data.data]
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words += [] if value == defaults[name] else [f"--{flag}" if value else f"--no-{flag}"]
+        elif value != defaults[name]:
+            words += [f"--{flag}", str(value)]
+    return words
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Give the end of a sentence that offers the known name most like this one, or lists them."""
+    names = sorted(known)
+    matches = difflib.get_close_matches(name, names, n=1)
+    if matches:
+        return f"; did you mean {matches[0]!r}?"
+    return f"; known are: {', '.join(names)}" if len(names) <= 12 else "; `auxrnn train --help` lists them"
+
+
+def _field_types() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kind in typing.get_type_hints(RunConfig).items():
+        found |= typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {name: kind}
+    return found
+
+
+def _assemble(kind: type[Config], values: dict[str, Any]) -> Config:
+    arguments: dict[str, Any] = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        if dataclasses.is_dataclass(hint):
+            arguments[name] = _assemble(typing.cast(type[Any], hint), values)
+        elif name in values:
+            arguments[name] = values[name]
+    return kind(**arguments)
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    """Accept a plain value for a field, or say what the field takes."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    for option in options:
+        if typing.get_origin(option) is Literal and value in typing.get_args(option):
+            return value
+        if option is Path and isinstance(value, str):
+            return Path(value)
+        if option is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(option, type) and isinstance(value, option) and (option is bool) == isinstance(value, bool):
+            return value
+    allowed = " or ".join(_describe(option) for option in options if option is not types.NoneType)
+    raise UsageError(f"{name} is {value!r}; it takes {allowed}")
+
+
+def _describe(option: Any) -> str:
+    if typing.get_origin(option) is Literal:
+        return " or ".join(repr(choice) for choice in typing.get_args(option))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(option, "a text")
+
+
+def _check_at_least(config: object, smallest: int, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not value >= smallest:
+            raise ValueError(f"{name} is {value}; it must be at least {smallest}")
+
+
+def _check_above_zero(config: object, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise ValueError(f"{name} is {getattr(config, name)}; it must be above 0")

@@ -1,0 +1,152 @@
+"""The method as a scikit-learn estimator: arrays in, classes out, in memory."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from auxrnn.build import InputSpec, build_network, build_session
+from auxrnn.config import GateInit, Objective, Order, Placement, Window, unflatten
+from auxrnn.data.batches import in_order
+from auxrnn.data.datasets import Split
+from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.loop import train
+from auxrnn.training.record import ListRecorder
+
+FIELDS_ALIKE = (
+    "objective",
+    "supervised_window",
+    "auxiliary_window",
+    "num_segments",
+    "segment_length",
+    "placement",
+    "order",
+    "hidden_size",
+    "num_layers",
+    "embedding_size",
+    "decoder_layers",
+    "head_size",
+    "drop_connect",
+    "gate_init",
+    "sampling_steps",
+    "pretrain_steps",
+    "train_steps",
+    "joint",
+    "batch_size",
+    "lr",
+    "clip_norm",
+)
+
+
+class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Classify sequences with a recurrent network that learns to remember through an auxiliary loss.
+
+    `X` is `[examples, steps]` (one number a step) or `[examples, steps, features]`; scale it to about unit size.
+    The parameters are those of `auxrnn train`, with sizes and lengths for small data; `random_state` is the seed.
+    After `fit`, `network_` is the trained network and `history_` the list of events that a run folder would hold.
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
+        self,
+        *,
+        objective: Objective = "reconstruct",
+        supervised_window: Window = 300,
+        auxiliary_window: Window = 300,
+        num_segments: int = 1,
+        segment_length: int = 600,
+        placement: Placement = "immediate",
+        order: Order = "reversed",
+        hidden_size: int = 64,
+        num_layers: int = 1,
+        embedding_size: int = 64,
+        decoder_layers: int = 2,
+        head_size: int = 256,
+        drop_connect: float = 0.5,
+        gate_init: GateInit = "forget-one",
+        sampling_steps: int = 100_000,
+        pretrain_steps: int = 100,
+        train_steps: int = 300,
+        joint: bool = True,
+        batch_size: int = 64,
+        lr: float = 2e-3,
+        clip_norm: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.objective = objective
+        self.supervised_window = supervised_window
+        self.auxiliary_window = auxiliary_window
+        self.num_segments = num_segments
+        self.segment_length = segment_length
+        self.placement = placement
+        self.order = order
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.embedding_size = embedding_size
+        self.decoder_layers = decoder_layers
+        self.head_size = head_size
+        self.drop_connect = drop_connect
+        self.gate_init = gate_init
+        self.sampling_steps = sampling_steps
+        self.pretrain_steps = pretrain_steps
+        self.train_steps = train_steps
+        self.joint = joint
+        self.batch_size = batch_size
+        self.lr = lr
+        self.clip_norm = clip_norm
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "AuxRNNClassifier":
+        """Train from scratch: pretraining on the sequences alone, then with their classes."""
+        checked_X, checked_y = validate_data(self, X, y, dtype=np.float32, allow_nd=True)
+        check_classification_targets(checked_y)
+        self.classes_, label_N = np.unique(checked_y, return_inverse=True)
+        x_NTD = _as_sequences(checked_X)
+        config = unflatten(self._config_values())
+        spec = InputSpec(x_NTD.shape[2], None, len(self.classes_), x_NTD.shape[1])
+        self.network_ = build_network(config, spec)
+        recorder = ListRecorder()
+        session = build_session(
+            config,
+            self.network_,
+            train=Split(x_NTD, label_N.astype(np.int64)),
+            test=None,
+            recorder=recorder,
+            folder=None,
+        )
+        train(session)
+        self.history_ = recorder.events
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Give the probability of each class, in the order of `classes_`."""
+        check_is_fitted(self)
+        x_NTD = _as_sequences(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False))
+        split = Split(x_NTD, np.zeros(len(x_NTD), dtype=np.int64))
+        probability_NC = predict_probabilities(self.network_, in_order(split, self.batch_size))
+        return probability_NC.to(torch.float64).numpy()
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Give the likeliest class of each sequence."""
+        probability_NC = self.predict_proba(X)
+        answer: NDArray[Any] = self.classes_[probability_NC.argmax(axis=1)]
+        return answer
+
+    def _config_values(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in FIELDS_ALIKE}
+        if self.objective == "none":
+            # A plain LSTM has nothing to pretrain; the same parameters then mean training with labels alone.
+            values["pretrain_steps"] = 0
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return values | {"data": "arrays", "seed": seed}
+
+
+def _as_sequences(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give `[examples, steps, features]` for two or three dimensions."""
+    if X.ndim not in (2, 3):
+        raise ValueError(f"X has {X.ndim} dimensions; it takes [examples, steps] or [examples, steps, features]")
+    return X[:, :, None] if X.ndim == 2 else X

@@ -1,0 +1,295 @@
+"""The side-by-side on bundled digits that `make demo` runs: four networks, the same number of updates, two cores.
+
+Each network is trained by a process of its own with the command that a user would type, so that the demo is also an
+example: its runs can be evaluated, resumed and predicted with. Interrupted, the demo goes on where its runs stopped.
+"""
+
+import io
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from auxrnn import runs
+from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.bptt import read_all
+from auxrnn.config import RunConfig, Window, to_flags, unflatten
+from auxrnn.data.batches import in_order
+from auxrnn.data.datasets import Dataset
+from auxrnn.errors import RunError
+from auxrnn.files import write_aside
+from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
+from auxrnn.report.records import read_events
+from auxrnn.structs import Segments
+
+WINDOW = 28
+PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
+SMOKE_STEPS = 4
+NUM_PICTURES = 8
+# Two rows after the digit's last: everything that is rebuilt lies behind a stretch of blank steps.
+PICTURE_ANCHOR = 181
+POLL_SECONDS = 0.3
+
+
+class System(NamedTuple):
+    """One of the four networks: what it is called, and what it is."""
+
+    title: str
+    description: str
+    objective: str
+    window: Window
+
+
+# The slowest first, so that no core waits at the end.
+SYSTEMS = {
+    "reconstruct": System("r-LSTM", "rebuilds what it read before random anchors", "reconstruct", WINDOW),
+    "predict": System("p-LSTM", "predicts what comes after random anchors", "predict", WINDOW),
+    "lstm_full": System("LSTM, full", "gradients through the whole sequence", "none", "full"),
+    "lstm_truncated": System("LSTM, truncated", "gradients of the last steps, nothing else", "none", WINDOW),
+}
+SHOWN = ("lstm_full", "lstm_truncated", "reconstruct", "predict")
+
+
+class DemoResult(NamedTuple):
+    """What the demo found; accuracies in percent on the test split."""
+
+    rows: list[DemoRow]
+    seconds: float
+    page: Path
+
+    @property
+    def accuracies(self) -> dict[str, float]:
+        """Give the accuracy of each network by name."""
+        return {row.name: row.accuracy for row in self.rows}
+
+
+def configs(*, seed: int, is_smoke: bool) -> dict[str, RunConfig]:
+    """Give the four runs, which differ in objective and windows only; updates in all are the same."""
+    pretrain, train = (SMOKE_STEPS, SMOKE_STEPS) if is_smoke else (PRETRAIN_STEPS, TRAIN_STEPS)
+    base = {
+        "data": "digits",
+        "hidden_size": 64,
+        "embedding_size": 64,
+        "segment_length": 84,
+        "auxiliary_window": 84,
+        "placement": "immediate",
+        "sampling_steps": 0,
+        "batch_size": 64,
+        "lr": 2e-3,
+        "lr_halving_epochs": 22.0,
+        "seed": seed,
+        "threads": 1,
+        "evaluate_every": max(1, (pretrain + train) // 30),
+        "checkpoint_every": 200,
+        "log_every": 20,
+    }
+    return {
+        name: unflatten(
+            base
+            | {
+                "objective": system.objective,
+                "supervised_window": system.window,
+                "pretrain_steps": 0 if system.objective == "none" else pretrain,
+                "train_steps": pretrain + train if system.objective == "none" else train,
+            }
+        )
+        for name, system in SYSTEMS.items()
+    }
+
+
+def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoResult:
+    """Train what is not trained yet, and write the page; a finished demo in the folder is shown again."""
+    planned = configs(seed=seed, is_smoke=is_smoke)
+    _check_folder(folder, planned)
+    start = time.monotonic()
+    is_new = not all(runs.is_finished(folder / name) for name in planned)
+    if is_new:
+        _train_all(folder, planned, console)
+    dataset = runs.load_dataset(planned["reconstruct"])
+    _keep_reconstructions(folder, dataset)
+    seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
+    rows = [_row(folder, name, planned[name]) for name in SHOWN]
+    page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned["reconstruct"]))
+    return DemoResult(rows, seconds, page)
+
+
+def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
+    """Refuse to mix the runs of two different demos in one folder."""
+    for name, config in planned.items():
+        if (folder / name / "config.json").exists() and runs.read_config(folder / name) != runs.settle(config):
+            raise RunError(f"{folder} holds a demo with other settings; choose another --out or remove that folder")
+
+
+def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> None:
+    """Train the runs side by side, as many at a time as there are cores."""
+    waiting = [name for name in planned if not runs.is_finished(folder / name)]
+    active: dict[str, subprocess.Popen[bytes]] = {}
+    with _watching(folder, planned, console) as watch, _ending(active):
+        while waiting or active:
+            while waiting and len(active) < torch.get_num_threads():
+                name = waiting.pop(0)
+                active[name] = _start(folder, name, planned[name])
+            time.sleep(POLL_SECONDS)
+            watch()
+            for name in [name for name, process in active.items() if process.poll() is not None]:
+                _check_ended(folder, name, active.pop(name).returncode)
+        watch()
+
+
+def _start(folder: Path, name: str, config: RunConfig) -> "subprocess.Popen[bytes]":
+    """Start or resume one run in a process of its own; what it says goes to a file beside it."""
+    is_begun = (folder / name / "config.json").exists()
+    words = ["resume", str(folder / name)] if is_begun else ["train", *to_flags(config), "--out", str(folder / name)]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.log").open("ab") as log:
+        return subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=log, stderr=log)  # noqa: S603 - our own command
+
+
+def _check_ended(folder: Path, name: str, code: int) -> None:
+    if code != 0:
+        log = folder / f"{name}.log"
+        last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise RunError(f"training {name} failed ({last[0].removeprefix('auxrnn: ')}); {log} has all it said")
+
+
+@contextmanager
+def _ending(active: Mapping[str, "subprocess.Popen[bytes]"]) -> Iterator[None]:
+    """Leave no process behind, whatever happens; a run told to stop keeps what it has."""
+    try:
+        yield
+    finally:
+        for process in active.values():
+            process.terminate()
+        for process in active.values():
+            process.wait()
+
+
+@contextmanager
+def _watching(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> Iterator[Any]:
+    """Show all runs as live bars, from the records that they write."""
+    bars = Progress(
+        TextColumn("{task.description:>16}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    total = {name: sum(_num_steps(config)) for name, config in planned.items()}
+    tasks = {name: bars.add_task(SYSTEMS[name].title, total=total[name], status="waiting") for name in planned}
+    said: set[str] = set()
+    if not console.is_terminal:
+        console.print(f"training {len(planned)} networks of {max(total.values())} updates each", highlight=False)
+
+    def watch() -> None:
+        for name, task in tasks.items():
+            step, status = _status(folder / name)
+            _show(bars, task, step, status)
+            if step == total[name] and name not in said and not console.is_terminal:
+                said.add(name)
+                console.print(f"{SYSTEMS[name].title}: {status}", highlight=False)
+
+    with bars:
+        yield watch
+
+
+def _show(bars: Progress, task: TaskID, step: int, status: str) -> None:
+    bars.update(task, completed=step, status=status)
+
+
+def _status(run_folder: Path) -> tuple[int, str]:
+    """Say how far a run is: its updates, its phase, its last accuracy on the test split."""
+    events = read_events(run_folder)
+    if not events:
+        return 0, "waiting" if not run_folder.exists() else "starting"
+    accuracies = [event["test_accuracy"] for event in events if "test_accuracy" in event]
+    accuracy = f"test {accuracies[-1]:.1f}%" if accuracies else f"auxiliary {events[-1].get('auxiliary_loss', 0):.4f}"
+    return events[-1]["total_step"], f"{events[-1]['phase']}  {accuracy}"
+
+
+def _num_steps(config: RunConfig) -> tuple[int, int]:
+    return config.schedule.pretrain_steps or 0, config.schedule.train_steps or 0
+
+
+def _row(folder: Path, name: str, config: RunConfig) -> DemoRow:
+    system, (pretrain_steps, train_steps) = SYSTEMS[name], _num_steps(config)
+    last = [event for event in read_events(folder / name) if event["event"] == "evaluation"][-1]
+    return DemoRow(
+        name=name,
+        title=system.title,
+        description=system.description,
+        window=system.window,
+        pretrain_steps=pretrain_steps,
+        train_steps=train_steps,
+        accuracy=last["test_accuracy"],
+        seconds=last["seconds"],
+    )
+
+
+def _facts(folder: Path, dataset: Dataset, config: RunConfig) -> DemoFacts:
+    environment = json.loads((folder / "reconstruct" / "environment.json").read_text())
+    versions = [*environment["versions"].items(), ("python", environment["python"])]
+    return DemoFacts(
+        title="What an auxiliary loss does for a short memory",
+        dataset="scikit-learn's handwritten digits, 8x8 on a blank 14x14 canvas",
+        train_examples=len(dataset.train.label_N),
+        test_examples=len(dataset.test.label_N),
+        num_classes=len(dataset.class_names),
+        sequence_length=dataset.image_format.num_steps,
+        seed=config.seed,
+        versions=versions,
+        command=f"auxrnn train {shlex.join(to_flags(config))}",
+    )
+
+
+def _keep_seconds(folder: Path, seconds: float) -> float:
+    """Add to the time that the demo has taken so far, over interruptions, and give the sum."""
+    path = folder / "demo.json"
+    before = json.loads(path.read_text())["seconds"] if path.exists() else 0.0
+    write_aside(path, json.dumps({"seconds": round(before + seconds, 1)}) + "\n")
+    return round(before + seconds, 1)
+
+
+@torch.inference_mode()
+def _keep_reconstructions(folder: Path, dataset: Dataset) -> None:
+    """Let the r-LSTM rebuild, free-running, what it read before one anchor of some test digits; keep it."""
+    config, _, network = runs.load_run(folder / "reconstruct")
+    objective = network.objective
+    assert isinstance(objective, Reconstruct)
+    rows = [int(np.flatnonzero(dataset.test.label_N == label)[0]) for label in range(NUM_PICTURES)]
+    (batch,) = in_order(dataset.test.select(np.array(rows)), NUM_PICTURES)
+    length = config.segments.segment_length
+    full_K = torch.ones(NUM_PICTURES, dtype=torch.long)
+    segments = Segments(
+        torch.arange(NUM_PICTURES), PICTURE_ANCHOR * full_K, (PICTURE_ANCHOR - length) * full_K, length * full_K
+    )
+    (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
+    rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
+    is_reversed = objective.order == "reversed"
+    rebuilt_KS = (rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0]
+    height, width = dataset.image_format.size
+    file = io.BytesIO()
+    np.savez(
+        file,
+        image_KT=batch.x_BT[:, :, 0].numpy(),
+        anchor_K=segments.anchor_M.numpy(),
+        start_K=segments.start_M.numpy(),
+        length_K=segments.length_M.numpy(),
+        reconstruction_KS=rebuilt_KS.numpy(),
+        label_K=batch.label_B.numpy(),
+        is_reversed=is_reversed,
+        height=height,
+        width=width,
+    )
+    write_aside(folder / "reconstructions.npz", file.getvalue())

@@ -1,0 +1,1 @@
+"""The networks: encoder, decoder and heads, as plain modules."""

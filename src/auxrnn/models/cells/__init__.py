@@ -1,0 +1,1 @@
+"""The recurrences, one per file, all with the same methods."""

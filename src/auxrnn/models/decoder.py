@@ -1,0 +1,105 @@
+"""The auxiliary LSTM that rebuilds a segment token by token, with scheduled sampling (Bengio et al., 2015).
+
+`O` is what the decoder gives for a token: the D features of a vector, or V logits of a character.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor, nn
+
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.encoder import Embedding
+from auxrnn.models.heads import Head
+from auxrnn.structs import RNNState
+
+Feedback = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
+"""Turns what the decoder gave, and a uniform draw a row, into the next token it is fed."""
+
+
+class Decoder(nn.Module):
+    """Recurrent layers of its own, started from the main network's state, and a head on every step.
+
+    It reads through the main network's embedding, which is passed in because it belongs to the encoder.
+    """
+
+    def __init__(self, cell: LSTM, *, head: Head, feedback: Feedback) -> None:
+        super().__init__()
+        self.cell = cell
+        self.head = head
+        self.feedback = feedback
+
+    def start(self, main: RNNState) -> RNNState:
+        """Start the bottom layers from the main network's top layers, one to one, and the layers above from zeros."""
+        num_shared = min(self.cell.num_layers, main.h_LBH.shape[0])
+        zeros = self.cell.initial_state(main.h_LBH.shape[1])
+        h_LMH = torch.cat([main.h_LBH[-num_shared:], zeros.h_LBH[num_shared:]])
+        c_LMH = torch.cat([main.c_LBH[-num_shared:], zeros.c_LBH[num_shared:]])
+        return RNNState(h_LMH, c_LMH)
+
+    def forward(
+        self,
+        embedding: Embedding,
+        x_MS: Shaped[Tensor, "M S *D"],
+        start: RNNState,
+        *,
+        kept_OF: Float[Tensor, "O F"] | None,
+    ) -> Float[Tensor, "M S O"]:
+        """Give the prediction after each of the tokens `x_MS`."""
+        input_map = embedding.fold(self.cell.input_map())
+        run = self.cell.run(embedding.prepare(x_MS), start, input_map=input_map)
+        output_MSO: Tensor = self.head(run.h_BTH, kept_OF)
+        return output_MSO
+
+    def feed(
+        self,
+        embedding: Embedding,
+        x_MS: Shaped[Tensor, "M S *D"],
+        start: RNNState,
+        *,
+        is_true_MS: Bool[Tensor, "M S"],
+        uniform_MS: Float[Tensor, "M S"],
+        kept_OF: Float[Tensor, "O F"] | None,
+    ) -> Shaped[Tensor, "M S *D"]:
+        """Replace the tokens not marked true by the decoder's own predictions, token by token; the first stays true.
+
+        What is fed back carries no gradient (section 3.3), so finding it needs no graph: `forward` on the result is
+        the training pass. Rows whose tokens are all true are not run.
+        """
+        is_own_MS = ~is_true_MS
+        is_own_MS[:, :1] = False
+        row_R = is_own_MS.any(dim=1).nonzero()[:, 0]
+        if len(row_R) == 0:
+            return x_MS
+        with torch.no_grad():
+            x_RS, is_own_RS, uniform_RS = x_MS[row_R], is_own_MS[row_R], uniform_MS[row_R]
+            input_map, state = embedding.fold(self.cell.input_map()), start.select(row_R)
+            for step in range(int(is_own_RS.any(dim=0).nonzero().max())):
+                run = self.cell.run(embedding.prepare(x_RS[:, step : step + 1]), state, input_map=input_map)
+                state = run.state
+                guess_R = self.feedback(self.head(run.h_BTH[:, 0], kept_OF), uniform_RS[:, step])
+                x_RS[:, step + 1] = _choose(is_own_RS[:, step + 1], guess_R, x_RS[:, step + 1])
+            own_MS = x_MS.index_copy(0, row_R, x_RS)
+        return _choose(is_own_MS, own_MS, x_MS)
+
+
+def feed_vector(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Float[Tensor, "M O"]:  # noqa: ARG001 - the shape of Feedback
+    """Feed the predicted vector itself."""
+    return output_MO
+
+
+def feed_sampled(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:
+    """Feed a character drawn from the softmax, by the draw that was made beforehand."""
+    cumulative_MO = output_MO.softmax(dim=1).cumsum(dim=1)
+    return (cumulative_MO[:, :-1] < uniform_M[:, None]).sum(dim=1)
+
+
+def feed_argmax(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:  # noqa: ARG001 - the shape of Feedback
+    """Feed the likeliest character."""
+    return output_MO.argmax(dim=1)
+
+
+def _choose(condition: Bool[Tensor, "*M"], yes: Tensor, no: Tensor) -> Tensor:
+    """Choose whole tokens, which may be vectors or single numbers."""
+    return torch.where(condition.reshape(*condition.shape, *[1] * (yes.dim() - condition.dim())), yes, no)

@@ -1,0 +1,36 @@
+"""Two-layer feed-forward heads with drop-connect on the second layer (section 4.1)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Head(nn.Module):
+    """Linear, ReLU, linear; in training, weights of the second layer are dropped at random (Wan et al., 2013)."""
+
+    def __init__(self, input_size: int, *, head_size: int, output_size: int, drop_connect: float) -> None:
+        super().__init__()
+        self.drop_connect = drop_connect
+        self.hidden = nn.Linear(input_size, head_size)
+        self.output = nn.Linear(head_size, output_size)
+        for layer in (self.hidden, self.output):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def draw_kept(self, rng: torch.Generator) -> Float[Tensor, "C F"]:
+        """Draw which weights one training step keeps, scaled so that the expected output stays the same.
+
+        One draw serves all rows and time steps of the training step.
+        """
+        keep_probability = 1 - self.drop_connect
+        kept_CF = torch.rand(self.output.weight.shape, generator=rng) < keep_probability
+        return kept_CF.to(self.output.weight) / keep_probability
+
+    def forward(
+        self, x_BH: Float[Tensor, "*B H"], kept_CF: Float[Tensor, "C F"] | None = None
+    ) -> Float[Tensor, "*B C"]:
+        """Give the outputs; `kept_CF` from `draw_kept` in training, None at evaluation."""
+        hidden_BF = F.relu(self.hidden(x_BH))
+        weight_CF = self.output.weight if kept_CF is None else kept_CF * self.output.weight
+        return F.linear(hidden_BF, weight_CF, self.output.bias)

@@ -1,0 +1,1 @@
+"""Pictures and pages made from the records of runs; no torch here."""

@@ -1,0 +1,202 @@
+"""The demo's page: one HTML file that needs no other file, no script and no network."""
+
+import html
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from auxrnn.config import Window
+from auxrnn.report import theme
+from auxrnn.report.canvas import SegmentCanvas, lay_out_all, mean_errors
+from auxrnn.report.figures import NARROW, accuracy_figure, memory_figure, to_svg
+from auxrnn.report.records import Curve, read_curve, read_reconstructions
+from auxrnn.report.stylesheet import stylesheet
+
+MAX_EXAMPLES = 8
+
+
+class DemoRow(NamedTuple):
+    """One network of the demo; its run lies in the folder `name`. `accuracy` is in percent of the test split."""
+
+    name: str
+    title: str
+    description: str
+    window: Window
+    pretrain_steps: int
+    train_steps: int
+    accuracy: float
+    seconds: float
+
+
+class DemoFacts(NamedTuple):
+    """How the numbers of the demo were made; `versions` are pairs of a name and a version."""
+
+    title: str
+    dataset: str
+    train_examples: int
+    test_examples: int
+    num_classes: int
+    sequence_length: int
+    seed: int
+    versions: Sequence[tuple[str, str]]
+    command: str
+
+    @property
+    def chance(self) -> float:
+        """Accuracy of guessing, in percent."""
+        return 100 / self.num_classes
+
+
+class DemoRecords(NamedTuple):
+    """What the demo's figures show; no canvases if no reconstructions were kept."""
+
+    curves: list[Curve]
+    canvases: list[SegmentCanvas]
+
+
+def read_demo(folder: Path, *, rows: Sequence[DemoRow]) -> DemoRecords:
+    """Read the curves of all rows and the reconstructions from the folder of the demo."""
+    curves = [read_curve(folder / row.name, title=row.title) for row in rows]
+    reconstructions = read_reconstructions(folder / "reconstructions.npz")
+    canvases = [] if reconstructions is None else lay_out_all(reconstructions, most=MAX_EXAMPLES)
+    return DemoRecords(curves, canvases)
+
+
+def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts) -> Path:
+    """Write `index.html` into the folder of the demo and give its path; a figure without records is left out."""
+    records = read_demo(folder, rows=rows)
+    sections = [_introduction(facts), _results(rows, facts), _note(rows, facts)]
+    if any(curve.steps for curve in records.curves):
+        sections.append(_curves(records.curves, facts))
+    if records.canvases:
+        sections.append(_memory(records.canvases))
+    sections.append(_making(facts))
+    path = folder / "index.html"
+    aside = folder / "index.html.part"
+    aside.write_text(_document(facts.title, sections), encoding="utf-8")
+    aside.replace(path)
+    return path
+
+
+def _document(title: str, sections: Sequence[str]) -> str:
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+<style>
+{stylesheet()}</style>
+</head>
+<body>
+<main>
+{"".join(sections)}</main>
+</body>
+</html>
+"""
+
+
+def _introduction(facts: DemoFacts) -> str:
+    return f"""<h1>{html.escape(facts.title)}</h1>
+<p>A recurrent network reads a handwritten digit one pixel at a time, {facts.sequence_length} steps in all, and names it
+after the last. To learn from a mistake, it is corrected backwards through the steps it took. Going all the way back
+costs memory and time for every step, and the correction fades on the way; stopping after a few steps is cheap, but
+then nothing tells the network to hold on to what it read early.</p>
+<p>The remedy tried here (Trinh et al., 2018) is a second task that needs no labels. At a random point of the sequence,
+the anchor, a small decoder starts from what the network holds in its state and must rebuild a stretch of pixels read
+before (r-LSTM) or predict the pixels that follow (p-LSTM). Its corrections are short too, but they arrive everywhere
+along the sequence, so the network learns to remember before it learns to classify.</p>
+"""
+
+
+def _results(rows: Sequence[DemoRow], facts: DemoFacts) -> str:
+    body = "".join(_result_row(row, theme.series(index), facts) for index, row in enumerate(rows))
+    return f"""<h2>Results</h2>
+<table>
+<thead><tr><th>Network</th><th>Back-propagation<br>through</th><th>Updates<br>(pretraining + training)</th>
+<th>Test accuracy</th><th>Time</th></tr></thead>
+<tbody>
+{body}</tbody>
+</table>
+"""
+
+
+def _result_row(row: DemoRow, color: str, facts: DemoFacts) -> str:
+    window = f"all {facts.sequence_length} steps" if row.window == "full" else f"{row.window} steps"
+    return f"""<tr><th scope="row"><i style="background: var(--{color})"></i>{html.escape(row.title)}
+<span>{html.escape(row.description)}</span></th>
+<td data-label="Back-propagation">{window}</td>
+<td data-label="Updates">{row.pretrain_steps:,} + {row.train_steps:,}</td>
+<td data-label="Test accuracy" class="accuracy">{row.accuracy:.1f} %
+<b><i style="width: {row.accuracy:.1f}%; background: var(--{color})"></i></b></td>
+<td data-label="Time">{_duration(row.seconds)}</td></tr>
+"""
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def _note(rows: Sequence[DemoRow], facts: DemoFacts) -> str:
+    error = max(100 * _standard_error(row.accuracy / 100, facts.test_examples) for row in rows)
+    return f"""<div class="note"><p>One seed, small images, few updates: an illustration, not a measurement.
+With {facts.test_examples:,} test digits, the choice of digits alone moves an accuracy by up to
+&plusmn;{error:.1f} points (one standard error), and another seed moves it again.</p></div>
+"""
+
+
+def _standard_error(share: float, count: int) -> float:
+    return math.sqrt(share * (1 - share) / count)
+
+
+def _curves(curves: Sequence[Curve], facts: DemoFacts) -> str:
+    wide = to_svg(accuracy_figure(curves, chance=facts.chance), name="curves-wide")
+    narrow = to_svg(accuracy_figure(curves, chance=facts.chance, width=NARROW), name="curves-narrow")
+    ends = ", ".join(f"{curve.title} {curve.accuracies[-1]:.1f} %" for curve in curves if curve.steps)
+    return f"""<h2>Accuracy while training</h2>
+<p>Every update counts, pretraining too: r-LSTM and p-LSTM spend the first part of theirs without seeing a single
+label.</p>
+{_figure(wide, narrow, f"Test accuracy against updates, at the end: {ends}")}"""
+
+
+def _memory(canvases: Sequence[SegmentCanvas]) -> str:
+    wide = to_svg(memory_figure(canvases), name="memory-wide")
+    narrow = to_svg(memory_figure(canvases, width=NARROW, columns=4), name="memory-narrow")
+    error, blank_error = mean_errors(canvases)
+    return f"""<h2>What r-LSTM remembers</h2>
+<p>Each column is one test digit. The network reads it row by row up to the anchor (the dot); paler pixels are still
+ahead of it. From its state there, the decoder rebuilds the outlined segment, pixel by pixel: it is given the framed
+pixel at one end and goes on from its own output. Below each digit stand the true segment, the rebuilt one and their
+absolute difference; gray lies outside the segment. The number on top says how many steps before the anchor the segment
+begins. The mean error of these {len(canvases)} segments is {error:.2f} a pixel, from 0 to 1; leaving them blank would
+give {blank_error:.2f}.</p>
+{_figure(wide, narrow, "Digits, true segments, rebuilt segments and their difference")}"""
+
+
+def _figure(wide: str, narrow: str, description: str) -> str:
+    label = html.escape(description)
+    return f"""<figure role="img" aria-label="{label}">
+<div class="wide">{wide}</div>
+<div class="narrow">{narrow}</div>
+</figure>
+"""
+
+
+def _making(facts: DemoFacts) -> str:
+    entries = {
+        "Data": facts.dataset,
+        "Split": f"{facts.train_examples:,} digits to train on, {facts.test_examples:,} to test on",
+        "Sequence": f"{facts.sequence_length:,} steps, one pixel each; {facts.num_classes} classes",
+        "Seed": str(facts.seed),
+        "Versions": ", ".join(f"{name} {version}" for name, version in facts.versions),
+    }
+    items = "".join(f"<dt>{name}</dt><dd>{html.escape(value)}</dd>\n" for name, value in entries.items())
+    return f"""<h2>How these numbers were made</h2>
+<dl>
+{items}<dt>Command</dt><dd><code>{html.escape(facts.command)}</code></dd>
+</dl>
+<p class="small">Method: T. H. Trinh, A. M. Dai, M.-T. Luong and Q. V. Le, Learning Longer-term Dependencies in RNNs
+with Auxiliary Losses, ICML 2018.</p>
+"""

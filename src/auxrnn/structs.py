@@ -1,0 +1,99 @@
+"""The tuples that travel between modules, and the dimension letters. Read this first.
+
+Tensor names end in their dimensions, one letter each: `B` batch, `T` input steps, `S` steps of a segment, `N` segments
+per sequence, `M` segments of a whole batch (B * N), `D` features of an input step, `E` embedding, `H` hidden units,
+`G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer.
+
+An input is either vectors, `x_BTD` (floats: pixels, sensor values), or tokens, `x_BT` (integers: characters).
+Where both are meant, the name is `x_BT` and its type `Steps`.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+Steps = Shaped[Tensor, "B T *D"]
+"""One sequence a row, one step a column: vectors `[B, T, D]` or tokens `[B, T]`."""
+
+
+class SequenceBatch(NamedTuple):
+    """Sequences and their classes. Rows end together; row b begins at column `first_B[b]`."""
+
+    x_BT: Steps
+    label_B: Int[Tensor, " B"]
+    first_B: Int[Tensor, " B"] | None = None
+
+    @property
+    def length_B(self) -> Int[Tensor, " B"]:
+        """How many steps each row really has."""
+        num_rows, num_columns = self.x_BT.shape[:2]
+        length_B = torch.full((num_rows,), num_columns, dtype=torch.long, device=self.x_BT.device)
+        return length_B if self.first_B is None else length_B - self.first_B
+
+    def to(self, device: torch.device) -> "SequenceBatch":
+        """Give the same batch on a device."""
+        first_B = None if self.first_B is None else self.first_B.to(device)
+        return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B)
+
+    def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
+        """Give the columns of positions that are counted from the start of their own sequence."""
+        if self.first_B is None:
+            return position_M
+        return position_M + self.first_B[row_M].reshape(-1, *[1] * (position_M.dim() - 1))
+
+
+class RNNState(NamedTuple):
+    """What a recurrent network knows after a step: its outputs `h` and cells `c`, one row a sequence."""
+
+    h_LBH: Float[Tensor, "L B H"]
+    c_LBH: Float[Tensor, "L B H"]
+
+    def select(self, row_M: Int[Tensor, " M"]) -> "RNNState":
+        """Give the states of the named rows, in their order; a row may be named more than once."""
+        return RNNState(self.h_LBH[:, row_M], self.c_LBH[:, row_M])
+
+
+class Run(NamedTuple):
+    """What a recurrent network gives for a stretch of steps: its top outputs, and its state at the end."""
+
+    h_BTH: Float[Tensor, "B T H"]
+    state: RNNState
+
+
+class Segments(NamedTuple):
+    """The segments that carry an auxiliary loss, positions counted from the start of their own sequence (0-based).
+
+    Segment m is the `length_M[m] + 1` steps from `start_M[m]` on of sequence `row_M[m]`: as many inputs as targets.
+    """
+
+    row_M: Int[Tensor, " M"]
+    anchor_M: Int[Tensor, " M"]
+    start_M: Int[Tensor, " M"]
+    length_M: Int[Tensor, " M"]
+
+
+class LossSum(NamedTuple):
+    """The paper's L_i and l_i, each summed over i (section 3.4); divided once, where losses are combined."""
+
+    total: Float[Tensor, ""]
+    num_tokens: Int[Tensor, ""]
+
+    def mean(self) -> Float[Tensor, ""]:
+        """Give the loss per token; zero where nothing was predicted."""
+        return self.total / self.num_tokens.clamp(min=1)
+
+
+class Draws(NamedTuple):
+    """Randomness that is counted, not carried: what is drawn depends on these numbers and the purpose alone."""
+
+    seed: int
+    phase: str
+    step: int
+
+    def rng(self, purpose: str) -> torch.Generator:
+        """Give a generator for one purpose at this step; it lives on the CPU, whatever the backend."""
+        digest = hashlib.sha256(f"{self.seed}/{self.phase}/{self.step}/{purpose}".encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)

@@ -1,0 +1,1 @@
+"""One step, the phases, the loop, and what is kept of them."""

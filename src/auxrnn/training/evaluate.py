@@ -1,0 +1,75 @@
+"""Loss and accuracy of a split, without gradients."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from auxrnn.bptt import read, read_all
+from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training.step import Network, as_objective
+
+
+class Evaluation(NamedTuple):
+    """What a classifier does on a split; `confusion_CC` counts true classes in rows, answers in columns."""
+
+    loss: float
+    confusion_CC: Int[Tensor, "C C"]
+
+    @property
+    def num_examples(self) -> int:
+        """How many sequences were classified."""
+        return int(self.confusion_CC.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Right answers in percent."""
+        return 100 * int(self.confusion_CC.diagonal().sum()) / max(self.num_examples, 1)
+
+    @property
+    def recall(self) -> list[float | None]:
+        """Right answers in percent of each class; None for a class without examples."""
+        pairs = zip(self.confusion_CC.diagonal().tolist(), self.confusion_CC.sum(dim=1).tolist(), strict=True)
+        return [100 * right / total if total else None for right, total in pairs]
+
+
+@torch.inference_mode()
+def evaluate(network: Network, batches: Iterable[SequenceBatch]) -> Evaluation:
+    """Classify every sequence once."""
+    total, count, confusion_CC = 0.0, 0, None
+    for batch in batches:
+        logits_BC = _logits(network, batch)
+        num_classes = logits_BC.shape[1]
+        total += float(torch.nn.functional.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
+        count += len(batch.label_B)
+        pairs = torch.bincount(batch.label_B * num_classes + logits_BC.argmax(dim=1), minlength=num_classes**2)
+        confusion_CC = pairs.reshape(num_classes, -1) + (0 if confusion_CC is None else confusion_CC)
+    assert confusion_CC is not None, "a split to evaluate must not be empty"
+    return Evaluation(total / count, confusion_CC)
+
+
+@torch.inference_mode()
+def predict_probabilities(network: Network, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
+    """Give the probability of each class for every sequence."""
+    return torch.cat([_logits(network, batch).softmax(dim=1) for batch in batches])
+
+
+@torch.inference_mode()
+def evaluate_auxiliary(network: Network, batches: Iterable[SequenceBatch], *, seed: int) -> float:
+    """Give the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
+    objective = as_objective(network)
+    total, num_tokens = 0.0, 0
+    for index, batch in enumerate(batches):
+        rng = Draws(seed, "evaluation", index).rng("segments")
+        segments = objective.sample(batch.length_B, rng=rng)
+        (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)], first_B=batch.first_B)
+        loss = objective.loss(network.encoder, batch, segments, state, draws=None, true_probability=1.0)
+        total += float(loss.total)
+        num_tokens += int(loss.num_tokens)
+    return total / max(num_tokens, 1)
+
+
+def _logits(network: Network, batch: SequenceBatch) -> Float[Tensor, "B C"]:
+    return network.classify(read(network.encoder, batch.x_BT, window=0, first_B=batch.first_B))

@@ -1,0 +1,272 @@
+"""Updates, evaluations and checkpoints in their fixed order, phase by phase.
+
+At each update: train, then log, evaluate and save if it is their turn. A checkpoint comes last and holds everything
+that the next update depends on, so that a run resumed from it does what the run that was never stopped does.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors.torch
+import torch
+
+from auxrnn.config import Window
+from auxrnn.data.batches import Batches, in_order
+from auxrnn.data.datasets import Split
+from auxrnn.errors import RunError
+from auxrnn.files import write_aside
+from auxrnn.structs import Draws
+from auxrnn.training.checkpoint import Checkpoint, newest_path, save_checkpoint
+from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
+from auxrnn.training.phases import Phase
+from auxrnn.training.record import Recorder
+from auxrnn.training.rmsprop import RMSProp
+from auxrnn.training.schedules import true_token_probability
+from auxrnn.training.step import Losses, Network, Task, back_propagate, compute_losses
+
+EVALUATIONS_A_PHASE = 10
+
+
+class Settings(NamedTuple):
+    """What the loop needs to know beside the phases."""
+
+    seed: int
+    supervised_window: Window
+    auxiliary_weight: float
+    sampling_steps: int
+    clip_norm: float
+    evaluate_every: int | None
+    checkpoint_every: int
+    log_every: int
+
+
+class EvaluationSplits(NamedTuple):
+    """What is evaluated: a fixed part of the training data, and what is held out of it."""
+
+    train: Split
+    validation: Split | None
+    test: Split | None
+
+
+@dataclass
+class Meter:
+    """Sums since the last line of the log."""
+
+    supervised_total: float = 0.0
+    num_examples: int = 0
+    num_correct: int = 0
+    auxiliary_total: float = 0.0
+    num_tokens: int = 0
+
+    def add(self, losses: Losses) -> None:
+        """Count one batch."""
+        if losses.supervised is not None and losses.num_correct is not None:
+            self.supervised_total += losses.supervised.total.item()
+            self.num_examples += int(losses.supervised.num_tokens)
+            self.num_correct += int(losses.num_correct)
+        if losses.auxiliary is not None:
+            self.auxiliary_total += losses.auxiliary.total.item()
+            self.num_tokens += int(losses.auxiliary.num_tokens)
+
+    def means(self) -> dict[str, float]:
+        """Give the means of what was counted."""
+        means = {}
+        if self.num_examples:
+            means["supervised_loss"] = self.supervised_total / self.num_examples
+            means["train_accuracy"] = 100 * self.num_correct / self.num_examples
+        if self.num_tokens:
+            means["auxiliary_loss"] = self.auxiliary_total / self.num_tokens
+        return means
+
+
+@dataclass
+class Position:
+    """Where a run stands: `step` updates of phase `phase_index` are done."""
+
+    phase_index: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    best_accuracy: float | None = None
+    meter: Meter = field(default_factory=Meter)
+
+
+class Tick(NamedTuple):
+    """What an onlooker may show after each update; `means` are those of the log, `scores` the newest evaluation."""
+
+    phase: Phase
+    step: int
+    means: dict[str, float]
+    scores: dict[str, float]
+
+
+@dataclass
+class Session:
+    """One training, from its first update to its last."""
+
+    network: Network
+    batches: Batches
+    splits: EvaluationSplits
+    phases: list[Phase]
+    settings: Settings
+    recorder: Recorder
+    folder: Path | None
+    """Where checkpoints and the best weights go; None keeps nothing."""
+    observe: Callable[[Tick], None] = lambda _tick: None
+    should_stop: Callable[[], bool] = lambda: False
+    scores: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Where checkpoints go."""
+        assert self.folder is not None
+        return self.folder / "checkpoints"
+
+    def total_step(self, position: Position) -> int:
+        """Count the updates of all phases so far: the clock of scheduled sampling."""
+        return sum(phase.num_steps for phase in self.phases[: position.phase_index]) + position.step
+
+
+def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
+    """Train from the start or from a checkpoint on; False if `should_stop` ended it before the last update."""
+    position, optimizer = _restore(session, checkpoint)
+    clock = time.monotonic() - position.seconds
+    if checkpoint is None:
+        session.recorder.rewind(0)
+        _save(session, position, optimizer)
+    while position.phase_index < len(session.phases):
+        phase = session.phases[position.phase_index]
+        if position.step == 0 and phase.is_supervised:
+            _record_evaluation(session, position, clock)
+        while position.step < phase.num_steps:
+            _update(session, position, optimizer)
+            _finish_step(session, position, optimizer, clock)
+            if session.should_stop():
+                position.seconds = time.monotonic() - clock
+                _save(session, position, optimizer)
+                return False
+        position = Position(position.phase_index + 1, 0, position.seconds, position.best_accuracy)
+        optimizer = RMSProp(session.network.parameters(), lr=phase.lr)
+    return True
+
+
+def save_weights(network: Network, path: Path) -> None:
+    """Write a network's weights; the same weights give the same bytes."""
+    write_aside(
+        path, safetensors.torch.save({name: value.contiguous() for name, value in network.state_dict().items()})
+    )
+
+
+def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
+    """Do one update: the only place where weights change."""
+    phase, settings = session.phases[position.phase_index], session.settings
+    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window, settings.auxiliary_weight)
+    losses = compute_losses(
+        session.network,
+        session.batches.at(position.step, phase=phase.name).to(session.network.device),
+        task=task,
+        draws=Draws(settings.seed, phase.name, position.step),
+        true_probability=true_token_probability(session.total_step(position), sampling_steps=settings.sampling_steps),
+    )
+    loss = losses.combine(settings.auxiliary_weight)
+    norm = back_propagate(session.network, loss, clip_norm=settings.clip_norm)
+    for name, value in (("loss", loss), ("gradient", norm)):
+        if not bool(torch.isfinite(value)):
+            raise _not_finite(session, position, name)
+    for group in optimizer.param_groups:
+        group["lr"] = phase.lr_at(position.step)
+    optimizer.step()
+    position.step += 1
+    position.meter.add(losses)
+
+
+def _finish_step(session: Session, position: Position, optimizer: RMSProp, clock: float) -> None:
+    """Show, log, evaluate and save, each if it is its turn; all of them at the end of a phase."""
+    phase, settings = session.phases[position.phase_index], session.settings
+    is_last = position.step == phase.num_steps
+    means = position.meter.means()
+    if is_last or position.step % settings.log_every == 0:
+        rate = {"lr": phase.lr_at(position.step - 1)}
+        session.recorder.write(_stamp("train", session, position) | means | rate | _seconds(clock))
+        position.meter = Meter()
+    every = settings.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    if is_last or position.step % every == 0:
+        _record_evaluation(session, position, clock)
+    session.observe(Tick(phase, position.step, means, session.scores))
+    if is_last or position.step % settings.checkpoint_every == 0:
+        position.seconds = time.monotonic() - clock
+        _save(session, position, optimizer)
+
+
+def _record_evaluation(session: Session, position: Position, clock: float) -> None:
+    phase, splits = session.phases[position.phase_index], session.splits
+    scores: dict[str, float] = {}
+    for name, split in (("train", splits.train), ("validation", splits.validation), ("test", splits.test)):
+        if split is not None:
+            scores |= _score(session, name, split, phase)
+    session.scores = scores
+    session.recorder.write(_stamp("evaluation", session, position) | scores | _seconds(clock))
+    accuracy = scores.get("validation_accuracy")
+    if accuracy is not None and accuracy > (-1 if position.best_accuracy is None else position.best_accuracy):
+        position.best_accuracy = accuracy
+        if session.folder is not None:
+            save_weights(session.network, session.folder / "model-best.safetensors")
+
+
+def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
+    batches = (batch.to(session.network.device) for batch in in_order(split, session.batches.batch_size))
+    if phase.is_supervised:
+        evaluation = evaluate(session.network, batches)
+        return {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}
+    loss = evaluate_auxiliary(session.network, batches, seed=session.settings.seed)
+    return {f"{name}_auxiliary_loss": loss}
+
+
+def _stamp(event: str, session: Session, position: Position) -> dict[str, Any]:
+    phase = session.phases[position.phase_index].name
+    return {"event": event, "phase": phase, "step": position.step, "total_step": session.total_step(position)}
+
+
+def _seconds(clock: float) -> dict[str, float]:
+    return {"seconds": round(time.monotonic() - clock, 3)}
+
+
+def _save(session: Session, position: Position, optimizer: RMSProp) -> None:
+    if session.folder is None:
+        return
+    tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
+    for name, parameter in session.network.named_parameters():
+        tensors[f"mean_square.{name}"] = optimizer.state[parameter]["mean_square"]
+    values = {"position": asdict(position), "mark": session.recorder.flush()}
+    save_checkpoint(session.checkpoint_folder, Checkpoint(tensors, values), step=session.total_step(position))
+
+
+def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position, RMSProp]:
+    optimizer = RMSProp(session.network.parameters(), lr=session.phases[0].lr)
+    if checkpoint is None:
+        return Position(), optimizer
+    values = dict(checkpoint.values["position"])
+    position = Position(**values | {"meter": Meter(**values["meter"])})
+    session.network.load_state_dict(
+        {
+            name.removeprefix("network."): value
+            for name, value in checkpoint.tensors.items()
+            if name.startswith("network.")
+        }
+    )
+    for name, parameter in session.network.named_parameters():
+        optimizer.state[parameter]["mean_square"].copy_(checkpoint.tensors[f"mean_square.{name}"])
+    session.recorder.rewind(checkpoint.values["mark"])
+    return position, optimizer
+
+
+def _not_finite(session: Session, position: Position, name: str) -> RunError:
+    phase = session.phases[position.phase_index].name
+    kept = None if session.folder is None else newest_path(session.checkpoint_folder)
+    where = "nothing was saved" if kept is None else f"the last good checkpoint is {kept}"
+    return RunError(
+        f"the {name} is not a finite number at update {position.step + 1} of phase {phase}; {where};"
+        " train again with a smaller --lr"
+    )

@@ -1,0 +1,34 @@
+"""Pretraining, joint, supervised: which losses count, how long, and at what rate (section 3.3)."""
+
+from typing import NamedTuple
+
+from auxrnn.training.schedules import pretrain_lr, train_lr
+
+
+class Phase(NamedTuple):
+    """A stretch of updates with the same losses; each phase starts with a fresh optimizer."""
+
+    name: str
+    num_steps: int
+    is_supervised: bool
+    is_auxiliary: bool
+    lr: float
+    halving_steps: float
+
+    def lr_at(self, step: int) -> float:
+        """Give the learning rate of update `step` (0-based) of this phase."""
+        if self.is_supervised:
+            return train_lr(step, halving_steps=self.halving_steps, lr=self.lr)
+        return pretrain_lr(step, num_steps=self.num_steps, lr=self.lr)
+
+
+def plan_phases(
+    *, pretrain_steps: int, train_steps: int, has_objective: bool, is_joint: bool, lr: float, halving_steps: float
+) -> list[Phase]:
+    """Give the phases that really happen, in order; one of zero updates is left out."""
+    is_joint = is_joint and has_objective
+    phases = [
+        Phase("pretrain", pretrain_steps, False, True, lr, halving_steps),
+        Phase("joint" if is_joint else "supervised", train_steps, True, is_joint, lr, halving_steps),
+    ]
+    return [phase for phase in phases if phase.num_steps > 0]

@@ -1,0 +1,19 @@
+"""Pure functions from a step to a rate or a probability (section 4.1)."""
+
+
+def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
+    """Give the rate of pretraining: halved once, halfway."""
+    return lr if 2 * step < num_steps else lr / 2
+
+
+def train_lr(step: int, *, halving_steps: float, lr: float) -> float:
+    """Give the rate of training with labels: halved after every `halving_steps`."""
+    return float(lr * 0.5 ** (step // halving_steps))
+
+
+def true_token_probability(step: int, *, sampling_steps: int) -> float:
+    """Give the probability that the decoder is fed a true token: from 1 down to 0 in a line over `sampling_steps`.
+
+    `step` counts the updates of both phases; with 0 `sampling_steps` tokens are always true.
+    """
+    return max(0.0, 1 - step / sampling_steps) if sampling_steps else 1.0

@@ -1,0 +1,128 @@
+"""One batch in, losses and gradients out: where the supervised and the auxiliary loss meet (section 3.3)."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from auxrnn.bptt import Reading, last_states, read_all
+from auxrnn.config import Window
+from auxrnn.models.encoder import Encoder
+from auxrnn.models.heads import Head
+from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What the two auxiliary objectives share: where, from which states, and how much is lost."""
+
+    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator) -> Segments:
+        """Draw segments and their anchors."""
+
+    def reading(self, batch: SequenceBatch, segments: Segments) -> Reading:
+        """Ask for the main states that the segments start from."""
+
+    def loss(
+        self,
+        encoder: Encoder,
+        batch: SequenceBatch,
+        segments: Segments,
+        state: RNNState,
+        *,
+        draws: Draws | None,
+        true_probability: float,
+    ) -> LossSum:
+        """Sum the losses of all tokens."""
+
+
+class Network(nn.Module):
+    """All that is trained: the main network, the classifier on its last state, and what the auxiliary loss needs."""
+
+    def __init__(self, encoder: Encoder, *, classifier: Head, objective: nn.Module | None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.classifier = classifier
+        self.objective = objective
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights live."""
+        return self.classifier.output.weight.device
+
+    def classify(self, state: RNNState, kept_CF: Float[Tensor, "C F"] | None = None) -> Float[Tensor, "B C"]:
+        """Give the logits of the classes, from the top layer's last output."""
+        logits_BC: Tensor = self.classifier(state.h_LBH[-1], kept_CF)
+        return logits_BC
+
+
+class Task(NamedTuple):
+    """Which losses count, and how far the supervised one reaches."""
+
+    is_supervised: bool
+    is_auxiliary: bool
+    supervised_window: Window
+    auxiliary_weight: float
+
+
+class Losses(NamedTuple):
+    """What one batch gave. A loss that does not count in this phase is None."""
+
+    supervised: LossSum | None
+    auxiliary: LossSum | None
+    num_correct: Int[Tensor, ""] | None
+
+    def combine(self, auxiliary_weight: float) -> Float[Tensor, ""]:
+        """Divide each sum by its count, once, and add them up."""
+        parts = []
+        if self.supervised is not None:
+            parts.append(self.supervised.mean())
+        if self.auxiliary is not None:
+            parts.append(auxiliary_weight * self.auxiliary.mean())
+        return torch.stack(parts).sum()
+
+
+def compute_losses(
+    network: Network, batch: SequenceBatch, *, task: Task, draws: Draws, true_probability: float
+) -> Losses:
+    """Read a batch once and give the losses that the task counts, ready for `backward`."""
+    readings: list[Reading] = []
+    segments = None
+    if task.is_auxiliary:
+        objective = as_objective(network)
+        segments = objective.sample(batch.length_B, rng=draws.rng("segments"))
+        readings.append(objective.reading(batch, segments))
+    if task.is_supervised:
+        readings.append(last_states(batch.x_BT, window=task.supervised_window))
+    states = read_all(network.encoder, batch.x_BT, readings, first_B=batch.first_B)
+    auxiliary = supervised = num_correct = None
+    if segments is not None:
+        auxiliary = as_objective(network).loss(
+            network.encoder, batch, segments, states[0], draws=draws, true_probability=true_probability
+        )
+    if task.is_supervised:
+        kept_CF = network.classifier.draw_kept(draws.rng("classifier drop-connect"))
+        logits_BC = network.classify(states[-1], kept_CF)
+        supervised, num_correct = classification_loss(logits_BC, batch.label_B)
+    return Losses(supervised, auxiliary, num_correct)
+
+
+def classification_loss(logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"]) -> tuple[LossSum, Int[Tensor, ""]]:
+    """Sum the cross-entropies of the classes, and count the right answers."""
+    total = F.cross_entropy(logits_BC, label_B, reduction="sum")
+    num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
+    return LossSum(total, torch.tensor(len(label_B), device=label_B.device)), num_correct
+
+
+def as_objective(network: Network) -> Objective:
+    """Give the network's auxiliary objective, which a task with an auxiliary loss must have."""
+    assert isinstance(network.objective, Objective), "a task with an auxiliary loss needs an objective"
+    return network.objective
+
+
+def back_propagate(network: Network, loss: Float[Tensor, ""], *, clip_norm: float) -> Float[Tensor, ""]:
+    """Set the gradients of a loss, clipped by their global norm; give the norm before clipping."""
+    network.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    return nn.utils.clip_grad_norm_(network.parameters(), clip_norm or float("inf"))

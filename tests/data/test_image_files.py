@@ -1,0 +1,177 @@
+"""A user's own images and arrays are read as a dataset's images were, or refused in one sentence."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from auxrnn.data.images import ImageFormat, read_image_files, to_sequences, to_unit
+from auxrnn.errors import RunError, UsageError
+
+GRAY = ImageFormat(6, 6, 1, image_size=3, permutation="p")
+COLOR = ImageFormat(6, 4, 3)
+
+
+def bytes_of(*shape):
+    return np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
+
+
+def save(path, array):
+    """Save pixels as the kind of file that the name says."""
+    if path.suffix == ".npy":
+        np.save(path, array)
+    elif path.suffix == ".npz":
+        np.savez(path, array)
+    else:
+        Image.fromarray(array).save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["one.png", "one.npy", "one.npz"])
+@pytest.mark.parametrize("image_format", [GRAY, COLOR], ids=["gray", "color"])
+def test_an_image_of_the_source_size_goes_through_the_whole_format(tmp_path, name, image_format):
+    image_HWC = bytes_of(image_format.height, image_format.width, image_format.channels)
+    path = save(tmp_path / name, image_HWC.squeeze())
+    found = read_image_files([path], image_format)
+    assert found.x_NTD.dtype == np.float32
+    assert np.array_equal(found.x_NTD, to_unit(to_sequences(image_HWC[None], image_format)))
+    assert found.names == (str(path),)
+
+
+@pytest.mark.parametrize("name", ["one.png", "one.npy"])
+def test_an_image_of_the_final_size_is_permuted_only(tmp_path, name):
+    image_HW = bytes_of(3, 3)
+    found = read_image_files([save(tmp_path / name, image_HW)], GRAY)
+    assert np.array_equal(
+        found.x_NTD, to_unit(to_sequences(image_HW[None, :, :, None], ImageFormat(3, 3, 1, permutation="p")))
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 6), (2, 6, 6, 1)])
+def test_a_file_of_many_images_names_each(tmp_path, shape):
+    pixels = bytes_of(*shape)
+    many, one = save(tmp_path / "many.npy", pixels), save(tmp_path / "one.png", pixels[1].squeeze())
+    found = read_image_files([many, one], GRAY)
+    assert found.names == (f"{many}[0]", f"{many}[1]", str(one))
+    assert np.array_equal(found.x_NTD[1], found.x_NTD[2])
+    assert not np.array_equal(found.x_NTD[0], found.x_NTD[1])
+
+
+@pytest.mark.parametrize("shape", [(4, 9), (4, 9, 1)])
+def test_sequences_are_taken_as_they_are(tmp_path, shape):
+    x = np.random.default_rng(2).random(shape)
+    found = read_image_files([save(tmp_path / "x.npy", x)], GRAY)
+    assert np.array_equal(found.x_NTD.ravel(), x.astype(np.float32).ravel())
+
+
+def test_an_npz_with_several_arrays_gives_the_one_called_x(tmp_path):
+    path, image_HW = tmp_path / "several.npz", bytes_of(6, 6)
+    np.savez(path, labels=np.arange(3), x=image_HW)
+    alone = read_image_files([save(tmp_path / "alone.npy", image_HW)], GRAY)
+    assert np.array_equal(read_image_files([path], GRAY).x_NTD, alone.x_NTD)
+
+
+def test_a_photograph_is_turned_upright(tmp_path):
+    upright = Image.fromarray(bytes_of(6, 4, 3))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned: show it a quarter turn clockwise
+    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png", exif=exif)
+    upright.save(tmp_path / "upright.png")
+    turned, straight = read_image_files([tmp_path / "turned.png", tmp_path / "upright.png"], COLOR).x_NTD
+    assert np.array_equal(turned, straight)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "LA"])
+def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
+    pixels = np.repeat(np.where(bytes_of(6, 4, 1) > 127, 255, 0).astype(np.uint8), 3, axis=2)
+    image = Image.fromarray(pixels).convert(mode)
+    transparency = {"transparency": bytes([100, 200])} if mode == "P" else {}
+    image.save(tmp_path / "image.png", **transparency)
+    found = read_image_files([tmp_path / "image.png"], COLOR)
+    assert np.array_equal(found.x_NTD.ravel(), pixels.ravel() / np.float32(255))
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "part"),
+    [
+        ("wide.png", bytes_of(5, 7), "5x7 pixels (height x width); resize it to 6x6 or 3x3"),
+        ("flat.png", bytes_of(1, 9), "1x9 pixels"),
+        ("wide.npy", bytes_of(5, 7), "[5, 7]; give images of 6x6 or 3x3 or sequences of 9 steps"),
+        ("color.npy", bytes_of(6, 6, 3), "[6, 6, 3]"),
+        ("scalar.npy", np.array(0.5), "shape []"),
+        ("integers.npy", np.zeros((6, 6), np.int64), "int64"),
+        ("text.npy", np.full((6, 6), "a"), "<U1"),
+        ("empty.npy", np.zeros((0, 6, 6)), "nothing"),
+        ("bright.npy", np.full((6, 6), 1.5), "outside of 0 to 1"),
+        ("negative.npy", np.full((6, 6), -0.1), "outside of 0 to 1"),
+        ("unknown.npy", np.full((6, 6), np.nan), "outside of 0 to 1"),
+        ("deep.png", np.zeros((6, 6), np.uint16), "8 bits"),
+    ],
+)
+def test_wrong_pixels_are_refused_by_file(tmp_path, assert_one_sentence, name, array, part):
+    path = save(tmp_path / name, array)
+    with pytest.raises(RunError) as error:
+        read_image_files([path], GRAY)
+    assert_one_sentence(error, path, part)
+
+
+def test_wrong_arrays_for_a_color_format_say_how_many_channels(tmp_path, assert_one_sentence):
+    with pytest.raises(RunError) as error:
+        read_image_files([save(tmp_path / "gray.npy", bytes_of(6, 4))], COLOR)
+    assert_one_sentence(error, "6x4 with 3 channels or sequences of 24 steps")
+
+
+@pytest.mark.parametrize(
+    "name", ["absent.png", "absent.npy", "folder", "text.png", "text.npy", "text.npz", "cut.png", "cut.npy", "cut.npz"]
+)
+def test_what_cannot_be_read_is_refused_by_file(tmp_path, assert_one_sentence, name):
+    path = tmp_path / name
+    if name.startswith("text"):
+        path.write_text("not an image")
+    elif name == "folder":
+        path.mkdir()
+    elif name.startswith("cut"):
+        whole = save(tmp_path / f"whole{path.suffix}", bytes_of(6, 6)).read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RunError) as error:
+        read_image_files([path], GRAY)
+    assert_one_sentence(error, path)
+
+
+class Trap:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["trap.npy", "trap.npz"])
+def test_nothing_is_ever_unpickled(tmp_path, assert_one_sentence, name):
+    sprung, path = tmp_path / "sprung", tmp_path / name
+    trap = np.array([Trap(sprung)], dtype=object)
+    (np.save if name.endswith(".npy") else np.savez)(path, trap)
+    with pytest.raises(RunError) as error:
+        read_image_files([path], GRAY)
+    assert_one_sentence(error, path)
+    path.write_bytes(pickle.dumps(Trap(sprung)))
+    with pytest.raises(RunError):
+        read_image_files([path], GRAY)
+    assert not sprung.exists()
+
+
+def test_an_npz_of_several_arrays_without_x_is_refused(tmp_path, assert_one_sentence):
+    np.savez(tmp_path / "several.npz", a=bytes_of(6, 6), b=bytes_of(6, 6))
+    with pytest.raises(RunError) as error:
+        read_image_files([tmp_path / "several.npz"], GRAY)
+    assert_one_sentence(error, tmp_path / "several.npz", "2 arrays")
+
+
+def test_no_files_at_all_is_wrong_usage(assert_one_sentence):
+    with pytest.raises(UsageError) as error:
+        read_image_files([], GRAY)
+    assert_one_sentence(error)

@@ -1,0 +1,143 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from auxrnn.report import page as page_module
+from auxrnn.report.page import read_demo, write_demo_page
+
+VOID = {"meta", "br"}
+
+
+class Elements(HTMLParser):
+    """Collects tags and attributes, and refuses tags that close in the wrong order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def parse(text):
+    elements = Elements()
+    elements.feed(text)
+    elements.close()
+    assert elements.open == []
+    return elements
+
+
+@pytest.fixture
+def text(demo, rows, facts):
+    return write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+
+
+def test_the_page_needs_nothing_but_itself(text):
+    elements = parse(text)
+    assert not {"script", "link", "iframe", "object", "embed"} & set(elements.tags)
+    links = [value for name, value in elements.attributes if name.split(":")[-1] in {"src", "href", "srcset", "data"}]
+    assert links
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in links)
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+
+
+def test_no_two_elements_share_an_id(text):
+    ids = [value for name, value in parse(text).attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_table_tells_windows_updates_accuracy_and_time_of_each_network(text, rows):
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    found = [re.findall(r"<td[^>]*>([^<]*)", row) for row in body.split("</tr>")[:-1]]
+    assert [[cell.strip() for cell in cells] for cells in found] == [
+        ["all 196 steps", "0 + 40", "71.3 %", "1 min 15 s"],
+        ["28 steps", "0 + 40", "40.4 %", "31 s"],
+        ["28 steps", "20 + 20", "93.6 %", "44 s"],
+        ["28 steps", "20 + 20", "90.9 %", "42 s"],
+    ]
+    assert [body.index(row.title) for row in rows] == sorted(body.index(row.title) for row in rows)
+
+
+def test_the_page_says_how_its_numbers_were_made(text):
+    for fact in ("bundled digits", "1,437", "360", "<dd>17</dd>", "torch 2.13.0", "auxrnn demo --seed 17"):
+        assert fact in text
+
+
+def test_the_note_gives_the_largest_standard_error_of_the_accuracies(text):
+    assert "One seed" in text
+    assert "&plusmn;2.6 points" in text
+
+
+def test_text_from_outside_is_escaped(demo, rows, facts):
+    hostile = '<script>alert("&")</script>'
+    rows = [row._replace(title=hostile, description=hostile) for row in rows]
+    facts = facts._replace(title=hostile, dataset=hostile, command=hostile, versions=[(hostile, hostile)])
+    text = write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+    assert "script" not in parse(text).tags
+    assert text.count("&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;") >= 2 * len(rows) + 6
+
+
+def test_both_figures_come_wide_and_narrow(text):
+    assert text.count("<svg") == 4
+    assert text.count('<div class="wide"><svg') == text.count('<div class="narrow"><svg') == 2
+
+
+def test_a_demo_without_reconstructions_has_no_memory_picture(demo, rows, facts):
+    (demo / "reconstructions.npz").unlink()
+    text = write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+    assert "What r-LSTM remembers" not in text
+    assert text.count("<svg") == 2
+
+
+def test_a_demo_without_records_still_has_its_table(tmp_path, rows, facts):
+    text = write_demo_page(tmp_path, rows=rows, facts=facts).read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert "93.6 %" in text
+
+
+def test_a_cut_last_line_does_not_keep_the_page_from_being_written(demo, rows, facts):
+    with (demo / "reconstruct" / "metrics.jsonl").open("a") as file:
+        file.write('{"event": "evaluation", "pha')
+    assert "93.6 %" in write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+
+
+def test_the_page_is_written_aside_and_renamed(demo, rows, facts, monkeypatch):
+    path = write_demo_page(demo, rows=rows, facts=facts)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("power cut")
+
+    monkeypatch.setattr(page_module.Path, "replace", fail)
+    with pytest.raises(OSError, match="power cut"):
+        write_demo_page(demo, rows=rows, facts=facts._replace(title="new"))
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    write_demo_page(demo, rows=rows, facts=facts._replace(title="new"))
+    assert "<h1>new</h1>" in path.read_text(encoding="utf-8")
+    assert [entry.name for entry in demo.glob("index.html*")] == ["index.html"]
+
+
+def test_the_same_records_give_the_same_page(demo, rows, facts):
+    first, second = (write_demo_page(demo, rows=rows, facts=facts).read_bytes() for _ in range(2))
+    assert first == second
+
+
+def test_records_are_read_in_the_order_of_the_rows(demo, rows):
+    records = read_demo(demo, rows=rows)
+    assert [curve.title for curve in records.curves] == [row.title for row in rows]
+    assert [curve.accuracies[-1] for curve in records.curves] == [row.accuracy for row in rows]
+    assert [curve.pretrain_steps for curve in records.curves] == [0, 0, 20, 20]
+    assert len(records.canvases) == 3
