@@ -317,7 +317,7 @@ def _parse(
                 prog=f"auxrnn {command}",
                 description=description,
                 args=list(argv),
-                default=tyro.MISSING if default is None else default,
+                default=tyro.MISSING_NONPROP if default is None else default,
                 config=(tyro.conf.OmitArgPrefixes,),
             )
     except SystemExit as stop:

@@ -1,0 +1,120 @@
+"""A run that was killed and resumed ends with the same bytes as the run that never stopped."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FLAGS = [
+    "digits", "--objective", "reconstruct", "--hidden-size", "8", "--embedding-size", "8", "--head-size", "16",
+    "--batch-size", "40", "--train-examples", "130", "--validation-fraction", "0.2", "--segment-length", "20",
+    "--auxiliary-window", "10", "--supervised-window", "12", "--sampling-steps", "60", "--pretrain-steps", "25",
+    "--train-steps", "30", "--evaluate-every", "7", "--checkpoint-every", "6", "--log-every", "4", "--threads", "1",
+]  # fmt: skip
+
+
+def command(*words):
+    return [sys.executable, "-m", "auxrnn", *map(str, words)]
+
+
+def run_quietly(*words):
+    done = subprocess.run(command(*words), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def kill_after(seconds, *words):
+    """Start a command in a process of its own and kill it without warning; False if it was done before."""
+    process = subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(timeout=seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+
+
+def wait_for_line(path, number, *words):
+    """Start a command and kill it as soon as its records have so many lines."""
+    process = subprocess.Popen(command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < number):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def events_without_times(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name != "seconds"} for line in lines]
+
+
+def assert_same_run(folder, expected):
+    for name in ("model.safetensors", "model-best.safetensors"):
+        assert (folder / name).read_bytes() == (expected / name).read_bytes(), name
+    assert events_without_times(folder) == events_without_times(expected)
+
+
+@pytest.fixture(scope="session")
+def never_stopped(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    run_quietly("train", *FLAGS, "--out", folder)
+    return folder
+
+
+def test_the_same_command_gives_the_same_bytes(never_stopped, tmp_path):
+    run_quietly("train", *FLAGS, "--out", tmp_path / "again")
+    assert_same_run(tmp_path / "again", never_stopped)
+
+
+# Lines 1 to 3 lie in pretraining with scheduled sampling under way, later ones around the phase boundary (an evaluation
+# is written right before and right after it) and in joint training; each kill hits mid-epoch, between checkpoints.
+@pytest.mark.parametrize("lines", [[1, 8], [11, 13], [12, 20]])
+def test_a_run_killed_twice_and_resumed_ends_with_the_same_bytes(never_stopped, tmp_path, lines):
+    folder = tmp_path / "killed"
+    wait_for_line(folder / "metrics.jsonl", lines[0], "train", *FLAGS, "--out", folder)
+    assert not (folder / "model.safetensors").exists()
+    wait_for_line(folder / "metrics.jsonl", lines[1], "resume", folder)
+    run_quietly("resume", folder)
+    assert_same_run(folder, never_stopped)
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(never_stopped, tmp_path):
+    folder = tmp_path / "damaged"
+    wait_for_line(folder / "metrics.jsonl", 9, "train", *FLAGS, "--out", folder)
+    newest = sorted((folder / "checkpoints").glob("*.safetensors"))[-1]
+    content = bytearray(newest.read_bytes())
+    content[-1] ^= 1
+    newest.write_bytes(content)
+    done = subprocess.run(command("resume", folder), capture_output=True, text=True, check=True)
+    assert f"{newest.stem} is damaged" in done.stderr
+    assert_same_run(folder, never_stopped)
+
+
+def test_a_half_line_of_records_is_gone_after_resuming(never_stopped, tmp_path):
+    folder = tmp_path / "half"
+    wait_for_line(folder / "metrics.jsonl", 6, "train", *FLAGS, "--out", folder)
+    with (folder / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"event": "tra')
+    run_quietly("resume", folder)
+    assert_same_run(folder, never_stopped)
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_never_change_the_result(never_stopped, tmp_path):
+    rng = random.Random(0)
+    num_kills = 0
+    for trial in range(6):
+        folder = tmp_path / f"trial{trial}"
+        while not (folder / "config.json").exists():
+            num_kills += kill_after(rng.uniform(2.0, 6.0), "train", *FLAGS, "--out", folder)
+        while not (folder / "model.safetensors").exists():
+            num_kills += kill_after(rng.uniform(2.0, 6.0), "resume", folder)
+        assert_same_run(folder, never_stopped)
+        leftovers = [path for path in Path(folder).rglob(".*") if path.is_file()]
+        assert all(path.name.startswith(".step") or path.name.startswith(".model") for path in leftovers)
+    assert num_kills >= 6, "the kills came too late to prove anything"
