@@ -19,8 +19,10 @@ from auxrnn.structs import RNNState, Run, Steps
 # States at arbitrary columns are reached from the last multiple of GRID before them: torch gives a cell state only at
 # the end of a call. Smaller means more calls, larger means longer walks.
 GRID = 16
+# So many different columns or fewer are worth a stop of their own, without a walk: the end of the sequences is one.
+FEW = 2
 # The longest stretch read in one call without a graph: bounds the memory for its outputs.
-LONGEST_STRETCH = 256
+LONGEST_STRETCH = 64
 
 
 class Reading(NamedTuple):
@@ -136,7 +138,7 @@ def _scan(
     """Read the sequences once, up to the last column asked for, and give the state after each of the `P` places."""
     num_steps_P = column_P + 1
     stop_P = num_steps_P
-    if len(torch.unique(num_steps_P)) > x_BT.shape[1] / GRID:
+    if len(torch.unique(num_steps_P)) > FEW:
         stop_P = num_steps_P // GRID * GRID
     state = _collect(encoder, x_BT, row_P, stop_P, first_B)
     rest_P = num_steps_P - stop_P

@@ -1,6 +1,7 @@
 """The command line: one function per command; parses, calls, prints. Results on stdout, progress on stderr."""
 
 import contextlib
+import inspect
 import io
 import json
 import logging
@@ -18,14 +19,15 @@ from rich.console import Console
 from rich.table import Table
 
 from auxrnn import runs
-from auxrnn.config import DataConfig, RunConfig, nearest, read_toml, unflatten
+from auxrnn.config import DataConfig, RunConfig, name_fields, nearest, read_toml, unflatten
 from auxrnn.data.batches import in_order
-from auxrnn.data.datasets import Split, dataset_names
+from auxrnn.data.datasets import Split
 from auxrnn.data.images import read_image_files
 from auxrnn.data.sources import search_folders
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import demo as demo_experiment
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
+from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.evaluate import evaluate, predict_probabilities
 from auxrnn.training.loop import Session
@@ -79,14 +81,14 @@ def train(argv: Sequence[str]) -> int:
     The paper's settings, as long as the paper trained:  auxrnn train mnist --config paper
     Ctrl-C stops it and keeps what it has; `auxrnn resume` goes on.
     """
-    arguments = _parse(TrainArguments, argv, "train", default=_train_defaults(argv), description=train.__doc__)
+    arguments = _parse(TrainArguments, argv, "train", default=_train_defaults(argv), description=train.__doc__ or "")
     config = runs.settle(arguments.run)
     folder = arguments.out or _next_free_folder(config)
     runs.check_free(folder)
     dataset = runs.load_dataset(config)
     session = runs.open_session(config, dataset, folder)
-    _announce(config, session)
     runs.create(config, dataset, folder)
+    _announce(config, session)
     return _train_to_end(session, folder, is_json=arguments.json)
 
 
@@ -105,10 +107,11 @@ def resume(argv: Sequence[str]) -> int:
 
     example:  auxrnn resume runs/mnist14
     """
-    arguments = _parse(ResumeArguments, argv, "resume", description=resume.__doc__)
+    arguments = _parse(ResumeArguments, argv, "resume", description=resume.__doc__ or "")
     config = runs.read_config(arguments.run)
     if runs.is_finished(arguments.run):
-        _say(f"{arguments.run} is finished already; `auxrnn evaluate {arguments.run}` shows its results")
+        _say(f"{arguments.run} is finished already; `auxrnn evaluate {arguments.run}` shows more of its results")
+        _print_result(arguments.run, is_json=arguments.json)
         return 0
     session = runs.open_session(config, runs.load_dataset(config), arguments.run)
     return _train_to_end(session, arguments.run, is_json=arguments.json)
@@ -135,7 +138,7 @@ def evaluate_command(argv: Sequence[str]) -> int:
 
     example:  auxrnn evaluate runs/mnist14 --json
     """
-    arguments = _parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__)
+    arguments = _parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
     split = runs.load_split(trained.config, arguments.split, data_dir=arguments.data_dir)
     evaluation = evaluate(trained.network, in_order(split, trained.config.schedule.batch_size))
@@ -181,7 +184,7 @@ def predict(argv: Sequence[str]) -> int:
 
     example:  auxrnn predict runs/mnist14 digit.png more.npy --json
     """
-    arguments = _parse(PredictArguments, argv, "predict", description=predict.__doc__)
+    arguments = _parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
     if not arguments.files:
         raise UsageError("no files to predict; name images or arrays: auxrnn predict RUN digit.png")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
@@ -223,7 +226,7 @@ def demo(argv: Sequence[str]) -> int:
 
     example:  auxrnn demo --out runs/demo
     """
-    arguments = _parse(DemoArguments, argv, "demo", description=demo.__doc__)
+    arguments = _parse(DemoArguments, argv, "demo", description=demo.__doc__ or "")
     result = demo_experiment.run(arguments.out, seed=arguments.seed, is_smoke=arguments.smoke, console=_error_console())
     if arguments.json:
         _print_json(result.accuracies | {"seconds": result.seconds})
@@ -251,10 +254,10 @@ def info(argv: Sequence[str]) -> int:
 
     example:  auxrnn info --json
     """
-    arguments = _parse(InfoArguments, argv, "info", description=info.__doc__)
+    arguments = _parse(InfoArguments, argv, "info", description=info.__doc__ or "")
     config = runs.settle(RunConfig(data=DataConfig(data="digits")))
     facts = runs.describe_environment(config)
-    facts["data"] = {name: str(search_folders(name)[0]) for name in dataset_names()}
+    facts["data"] = str(search_folders("mnist")[1])
     del facts["command"]
     if arguments.json:
         _print_json(facts)
@@ -289,15 +292,24 @@ def run(argv: Sequence[str]) -> int:
         if argv[0] not in COMMANDS:
             raise UsageError(f"unknown command {argv[0]!r}{nearest(argv[0], COMMANDS)}")
         return COMMANDS[argv[0]](argv[1:])
+    except SystemExit:
+        # Only a request for help ends so; what tyro refuses is a UsageError.
+        return 0
     except UsageError as error:
-        _say(f"auxrnn: {error}")
+        _say(f"auxrnn: {name_fields(str(error), like='--{}')}")
         return 2
-    except RunError as error:
-        _say(f"auxrnn: {error}")
+    except (RunError, OSError) as error:
+        _say(f"auxrnn: {_describe_failure(error)}")
         return 1
     except KeyboardInterrupt:
         _say("auxrnn: stopped")
         return 130
+
+
+def _describe_failure(error: RunError | OSError) -> str:
+    if isinstance(error, RunError):
+        return str(error)
+    return f"{error.filename or 'a file'} cannot be read or written ({error.strerror}); check the disk and permissions"
 
 
 def _parse(
@@ -305,57 +317,101 @@ def _parse(
     argv: Sequence[str],
     command: str,
     *,
-    description: str | None,
+    description: str,
     default: Arguments | None = None,
 ) -> Arguments:
     """Parse the arguments of a command; what tyro has to say against them becomes one sentence."""
+
+    def parse(words: Sequence[str]) -> Arguments:
+        return tyro.cli(
+            kind,
+            prog=f"auxrnn {command}",
+            description=inspect.cleandoc(description),
+            args=list(words),
+            default=tyro.MISSING_NONPROP if default is None else default,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+
+    if not {"-h", "--help"}.isdisjoint(argv):
+        return parse(["--help"])
     printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(printed):
-            return tyro.cli(
-                kind,
-                prog=f"auxrnn {command}",
-                description=description,
-                args=list(argv),
-                default=tyro.MISSING_NONPROP if default is None else default,
-                config=(tyro.conf.OmitArgPrefixes,),
-            )
+        # Stdout too: tyro looks at it to decide on colors and frames.
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
+            return parse(argv)
     except SystemExit as stop:
-        if stop.code == 0:
-            raise
-        raise UsageError(_flatten_box(printed.getvalue()) + f"; see auxrnn {command} --help") from stop
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+        _check_flags(argv, _flags_of(parse))
+        raise UsageError(_one_sentence(printed.getvalue(), command)) from stop
 
 
-def _flatten_box(text: str) -> str:
-    """Take the words out of the frame that tyro draws around its messages."""
-    lines = [line.strip("│╭╮╰╯─ ") for line in text.splitlines()]
-    lines = [line for line in lines if line and not line.startswith(("For full helptext", "auxrnn "))]
-    lines = [
-        re.sub(r"^(Parsing error|Required options|Unrecognized options|Invalid choice)\W*$", r"\1:", line)
-        for line in lines
-    ]
-    return re.sub(r"\s+", " ", " ".join(lines)).rstrip(".")
+def _flags_of(parse: Callable[[Sequence[str]], object]) -> set[str]:
+    """Give all flags of a command: those that its help names."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        parse(["--help"])
+    return set(re.findall(r"--[a-z][a-z-]*", printed.getvalue()))
+
+
+def _check_flags(argv: Sequence[str], known: set[str]) -> None:
+    for word in argv:
+        flag = word.partition("=")[0]
+        if re.match(r"--?[a-zA-Z]", word) and flag.replace("_", "-") not in known:
+            # Compared without their dashes, which would make all flags look alike.
+            offer = nearest(flag.lstrip("-"), [name.removeprefix("--") for name in known], prefix="--")
+            raise UsageError(f"unknown option {flag!r}{offer}")
+
+
+SENTENCES = {
+    r"Missing from [^:]*: (\w+) (.*?)\.? \(required\).*": r"\1 is missing (\2); see auxrnn {command} --help",
+    r"Missing value for argument '(.*)'\. .*": r"\1 needs a value; see auxrnn {command} --help",
+    r"invalid choice ('.*') for argument '(.*)'\. Expected one of \((.*)\)\.": r"\2 is \1; it takes one of \3",
+    r"Error parsing (--\S+): (?:invalid literal for int|no type matching \{None\}.INT)[^']*('.*?').*": (
+        r"\1 is \2; it takes a whole number"
+    ),
+    r"Error parsing (--\S+): (?:could not convert string to float|no type matching \{None\}.FLOAT)[^']*('.*?').*": (
+        r"\1 is \2; it takes a number"
+    ),
+    r"Error parsing (--\S+): no type matching INT.\{full\}[^']*('.*?').*": (
+        r"\1 is \2; it takes a whole number of steps, or full"
+    ),
+    r"Error parsing [\w.]+: (.*)": r"\1",
+    r"Unrecognized options: ([^,]*).*": r"unexpected word '\1'; see auxrnn {command} --help",
+}
+"""What tyro says, as a pattern, and how it is said here."""
+
+
+def _one_sentence(text: str, command: str) -> str:
+    """Say what tyro says in several framed lines: a title, a rule, the message, perhaps another rule and hints."""
+    _title, message, *_hints = [" ".join(part.split()) for part in re.split(r"^ *-{3,} *$", text, flags=re.MULTILINE)]
+    for pattern, sentence in SENTENCES.items():
+        if match := re.fullmatch(pattern, message):
+            said = match.expand(sentence.format(command=command))
+            return re.sub(r"(?<= is missing \()[A-Z]", lambda letter: letter[0].lower(), said)
+    return f"{message.rstrip('.')}; see auxrnn {command} --help"
 
 
 def _train_defaults(argv: Sequence[str]) -> TrainArguments:
     """Give the defaults of `train`: those of the config file, if one is named; only DATA must still be given."""
-    values = _config_file(argv)
+    path = _last_value(argv, "--config")
+    values = {} if path is None else read_toml(Path(path))
+    for phase in ("pretrain", "train"):
+        # A length given as a flag takes the place of the file's, in whichever unit that stands.
+        if any(_last_value(argv, f"--{phase}-{unit}") is not None for unit in ("steps", "epochs")):
+            values = {name: value for name, value in values.items() if not name.startswith(f"{phase}_")}
     config = unflatten({"data": ""} | values)
     if "data" not in values:
         config = replace(config, data=replace(config.data, data=tyro.MISSING))
     return TrainArguments(run=config)
 
 
-def _config_file(argv: Sequence[str]) -> dict[str, Any]:
-    """Read the defaults that `--config` names, before the flags are parsed."""
-    for index, word in enumerate(argv):
-        if word == "--config" and index + 1 < len(argv):
-            return read_toml(Path(argv[index + 1]))
-        if word.startswith("--config="):
-            return read_toml(Path(word.removeprefix("--config=")))
-    return {}
+def _last_value(argv: Sequence[str], flag: str) -> str | None:
+    """Find what a flag is set to, before all flags are parsed."""
+    value = None
+    for word, following in zip(argv, [*argv, None][1:], strict=True):
+        name, equals, rest = word.partition("=")
+        if name.replace("_", "-") == flag:
+            value = rest if equals else following
+    return value
 
 
 def _next_free_folder(config: RunConfig) -> Path:
@@ -370,14 +426,16 @@ def _announce(config: RunConfig, session: Session) -> None:
     """Say in two lines what will be done and about how long it takes here; a clipped segment in one more."""
     names = {"none": "LSTM", "reconstruct": "r-LSTM", "predict": "p-LSTM"}
     num_examples, num_steps = session.batches.split.x_NTD.shape[:2]
+    window = config.loss.supervised_window
     num_weights = sum(parameter.numel() for parameter in session.network.parameters())
     _say(
         f"{names[config.loss.objective]} on {config.data.data}: {num_examples:,} sequences of {num_steps} steps,"
-        f" {num_weights / 1e6:.2f}M weights, gradients of {config.loss.supervised_window} steps"
+        f" {num_weights:,} weights, gradients of {'all' if window == 'full' else window} steps"
     )
     estimate = estimate_time(session)
     plan = " + ".join(f"{phase.num_steps:,} {phase.name}" for phase in session.phases)
-    _say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {config.threads} thread(s)")
+    threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
+    _say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}")
     longest = num_steps - 1
     if config.loss.objective != "none" and config.segments.segment_length > longest:
         _say(f"segments of {config.segments.segment_length} are longer than the data: clipped to {longest}")
@@ -391,11 +449,18 @@ def _train_to_end(session: Session, folder: Path, *, is_json: bool) -> int:
     if not is_done:
         _say(f"stopped; `auxrnn resume {folder}` goes on from here")
         return 130
-    if is_json:
-        _print_json({"run": str(folder)} | session.scores)
-    else:
-        print(f"{folder}  {describe_scores(session.scores)}")
+    _print_result(folder, is_json=is_json)
     return 0
+
+
+def _print_result(folder: Path, *, is_json: bool) -> None:
+    """Print the last evaluation of a finished run."""
+    *_, last = [event for event in read_events(folder) if event["event"] == "evaluation"]
+    scores = {name: value for name, value in last.items() if name.endswith(("_loss", "_accuracy"))}
+    if is_json:
+        _print_json({"run": str(folder)} | scores)
+    else:
+        print(f"{folder}  {describe_scores(scores)}".rstrip())
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 import dataclasses
 import difflib
 import json
+import math
+import re
 import tomllib
 import types
 import typing
@@ -157,6 +159,7 @@ class ScheduleConfig:
             if getattr(self, f"{phase}_steps") is not None and getattr(self, f"{phase}_epochs") is not None:
                 raise ValueError(f"{phase}_steps and {phase}_epochs are both given; give one of them")
         _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "clip_norm")
+        _check_finite(self, "pretrain_epochs", "train_epochs")
         _check_at_least(self, 1, "batch_size")
         _check_above_zero(self, "lr", "lr_halving_epochs")
 
@@ -189,8 +192,19 @@ class RunConfig:
         _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every")
         if self.loss.objective == "none" and (self.schedule.pretrain_steps or self.schedule.pretrain_epochs):
             raise ValueError(
-                "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict"
+                "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict, or leave"
+                " pretraining out"
             )
+        if not self._has_updates:
+            raise ValueError("no update is asked for, neither to pretrain nor to train; raise train_steps")
+
+    @property
+    def _has_updates(self) -> bool:
+        schedule = self.schedule
+        pretrain = (schedule.pretrain_steps, schedule.pretrain_epochs)
+        train = (schedule.train_steps, schedule.train_epochs)
+        has_default_pretraining = self.loss.objective != "none" and pretrain == (None, None)
+        return has_default_pretraining or train == (None, None) or any(value for value in pretrain + train)
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:
@@ -208,7 +222,7 @@ def unflatten(values: dict[str, Any]) -> RunConfig:
 
     Raises `UsageError` for a name that no field has (the nearest is offered) and for a value of the wrong kind.
     """
-    known = _field_types()
+    known = field_types()
     for name in values:
         if name not in known:
             raise UsageError(f"unknown key {name!r}{nearest(name, known)}")
@@ -225,16 +239,26 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not path.exists() and not shipped.is_file():
         names = sorted(entry.name.removesuffix(".toml") for entry in (resources.files("auxrnn") / "configs").iterdir())
         raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
-    text = path.read_text() if path.exists() else shipped.read_text()
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not a TOML file ({error}); write lines such as: supervised-window = 28") from error
-    values = {name.replace("-", "_"): value for name, value in raw.items()}
-    flags = {name.replace("_", "-"): kind for name, kind in _field_types().items()}
-    for name in raw:
+        raw = tomllib.loads(path.read_text() if path.exists() else shipped.read_text())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); give a TOML file") from error
+    except ValueError as error:
+        reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        hint = "write lines such as: supervised-window = 28"
+        raise UsageError(f"{path} is not a TOML file ({reason}); {hint}") from error
+    flags = [name.replace("_", "-") for name in field_types()]
+    for name, value in raw.items():
+        if isinstance(value, dict):
+            raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
         if name.replace("_", "-") not in flags:
             raise UsageError(f"{path}: unknown key {name!r}{nearest(name, flags)}")
+    values = {name.replace("-", "_"): value for name, value in raw.items()}
+    try:
+        unflatten({"data": ""} | values)
+    except UsageError as error:
+        sentence = name_fields(str(error), like="'{}'")
+        raise UsageError(f"{path}: {sentence}") from error
     return values
 
 
@@ -263,16 +287,25 @@ def to_flags(config: RunConfig) -> list[str]:
     return words
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Give the end of a sentence that offers the known name most like this one, or lists them."""
+def name_fields(sentence: str, *, like: str) -> str:
+    """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
+    names = "|".join(name for name in field_types() if name != "data")
+    field_name = rf"(?<!\S)({names})(?= is | are | and | or |;|$)"
+    return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
+
+
+def nearest(name: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """Give the end of a sentence that offers the known name most like this one, or lists them; each with a prefix."""
     names = sorted(known)
     matches = difflib.get_close_matches(name, names, n=1)
     if matches:
-        return f"; did you mean {matches[0]!r}?"
-    return f"; known are: {', '.join(names)}" if len(names) <= 12 else "; `auxrnn train --help` lists them"
+        return f"; did you mean {prefix + matches[0]!r}?"
+    listed = ", ".join(prefix + name for name in names)
+    return f"; known are: {listed}" if len(names) <= 12 else "; `auxrnn train --help` lists all"
 
 
-def _field_types() -> dict[str, Any]:
+def field_types() -> dict[str, Any]:
+    """Give the fields of all groups under their own names, each with its type."""
     found: dict[str, Any] = {}
     for name, kind in typing.get_type_hints(RunConfig).items():
         found |= typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {name: kind}
@@ -316,6 +349,13 @@ def _check_at_least(config: object, smallest: int, *names: str) -> None:
         value = getattr(config, name)
         if value is not None and not value >= smallest:
             raise ValueError(f"{name} is {value}; it must be at least {smallest}")
+
+
+def _check_finite(config: object, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}; it must be a finite number")
 
 
 def _check_above_zero(config: object, *names: str) -> None:

@@ -10,6 +10,8 @@ import json
 import logging
 import os
 import platform
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,12 +80,20 @@ def check_free(folder: Path) -> None:
 
 
 def create(config: RunConfig, dataset: Dataset, folder: Path) -> None:
-    """Make the folder of a new run. Its config comes last: a folder counts as a run only when all it needs is there."""
+    """Make the folder of a new run, whole or not at all.
+
+    Its config comes last: a folder counts as a run only when all it needs is there.
+    """
     check_free(folder)
     card = {"class_names": dataset.class_names, "image_format": dataset.image_format._asdict()}
-    write_aside(folder / "environment.json", json.dumps(describe_environment(config), indent=2) + "\n")
-    write_aside(folder / "model.json", json.dumps(card, indent=2) + "\n")
-    write_aside(folder / "config.json", configs.to_json(config))
+    try:
+        write_aside(folder / "environment.json", json.dumps(describe_environment(config), indent=2) + "\n")
+        write_aside(folder / "model.json", json.dumps(card, indent=2) + "\n")
+        write_aside(folder / "config.json", configs.to_json(config))
+    except BaseException:
+        # The folder was empty or not there: all that is in it was written here.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def load_dataset(config: RunConfig) -> Dataset:
@@ -115,7 +125,7 @@ def open_session(config: RunConfig, dataset: Dataset, folder: Path) -> Session:
     network = build_network(config, card.spec)
     if config.init_from is not None and newest_path(folder / "checkpoints") is None:
         _take_weights(network, card, config.init_from)
-    network.to(config.device)
+    _move(network, config)
     return build_session(
         config,
         network,
@@ -166,13 +176,16 @@ def read_config(folder: Path) -> RunConfig:
         values = json.loads(path.read_text())
         run_format = values["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} is damaged; train again into another folder") from error
+        raise _damaged(path) from error
     if run_format != RUN_FORMAT:
         raise RunError(
             f"{folder} was made by another version of auxrnn (run format {run_format}, here {RUN_FORMAT});"
             " use that version, or train again"
         )
-    return configs.read_json(path)
+    try:
+        return configs.read_json(path)
+    except (UsageError, TypeError) as error:
+        raise _damaged(path) from error
 
 
 def is_finished(folder: Path) -> bool:
@@ -190,7 +203,8 @@ def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
         raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
     card = _read_card(folder)
     network = build_network(config, card.spec)
-    tensors = _read_weights(path)
+    hint = f"delete it and `auxrnn resume {folder}` writes it again" if weights == "final" else "take the final weights"
+    tensors = _read_weights(path, hint=hint)
     try:
         network.load_state_dict(tensors)
     except RuntimeError as error:
@@ -201,7 +215,7 @@ def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
 def describe_environment(config: RunConfig) -> dict[str, Any]:
     """Give the versions, the machine and the commit that a run depends on."""
     return {
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join(["auxrnn", *sys.argv[1:]]),
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -233,11 +247,22 @@ def _read_card(folder: Path) -> ModelCard:
         raise RunError(f"{folder / 'model.json'} is missing or damaged; train again into another folder") from error
 
 
-def _read_weights(path: Path) -> dict[str, torch.Tensor]:
+def _read_weights(path: Path, *, hint: str) -> dict[str, torch.Tensor]:
     try:
         return safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
-        raise RunError(f"{path} is damaged; train again into another folder") from error
+        raise RunError(f"{path} is damaged; {hint}") from error
+
+
+def _damaged(path: Path) -> RunError:
+    return RunError(f"{path} is damaged; train again into another folder")
+
+
+def _move(network: Network, config: RunConfig) -> None:
+    try:
+        network.to(config.device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device is {config.device!r}, which cannot be used here; cpu always can") from error
 
 
 def _take_weights(network: Network, card: ModelCard, source: Path) -> None:

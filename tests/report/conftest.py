@@ -31,6 +31,7 @@ def facts():
         seed=17,
         versions=[("auxrnn", "0.1.0"), ("torch", "2.13.0")],
         command="auxrnn demo --seed 17",
+        run_commands=["auxrnn train digits --seed 17"],
     )
 
 

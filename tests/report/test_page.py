@@ -3,6 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from auxrnn.errors import RunError
 from auxrnn.report import page as page_module
 from auxrnn.report.page import read_demo, write_demo_page
 
@@ -83,7 +84,9 @@ def test_the_note_gives_the_largest_standard_error_of_the_accuracies(text):
 def test_text_from_outside_is_escaped(demo, rows, facts):
     hostile = '<script>alert("&")</script>'
     rows = [row._replace(title=hostile, description=hostile) for row in rows]
-    facts = facts._replace(title=hostile, dataset=hostile, command=hostile, versions=[(hostile, hostile)])
+    facts = facts._replace(
+        title=hostile, dataset=hostile, command=hostile, run_commands=[hostile], versions=[(hostile, hostile)]
+    )
     text = write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
     assert "script" not in parse(text).tags
     assert text.count("&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;") >= 2 * len(rows) + 6
@@ -121,7 +124,7 @@ def test_the_page_is_written_aside_and_renamed(demo, rows, facts, monkeypatch):
         raise OSError("power cut")
 
     monkeypatch.setattr(page_module.Path, "replace", fail)
-    with pytest.raises(OSError, match="power cut"):
+    with pytest.raises(RunError, match="cannot write"):
         write_demo_page(demo, rows=rows, facts=facts._replace(title="new"))
     assert path.read_bytes() == before
     monkeypatch.undo()

@@ -6,6 +6,7 @@ example: its runs can be evaluated, resumed and predicted with. Interrupted, the
 
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -35,9 +36,11 @@ from auxrnn.structs import Segments
 WINDOW = 28
 PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
 SMOKE_STEPS = 4
+# The learning rate is halved five times in training with labels; 1437 digits in batches of 64 are 23 updates an epoch.
+NUM_HALVINGS, STEPS_PER_EPOCH = 5, 23
 NUM_PICTURES = 8
-# Two rows after the digit's last: everything that is rebuilt lies behind a stretch of blank steps.
-PICTURE_ANCHOR = 181
+# The anchors of the pictures: from inside the digit to the blank rows below it.
+FIRST_ANCHOR, LAST_ANCHOR = 125, 195
 POLL_SECONDS = 0.3
 
 
@@ -52,11 +55,27 @@ class System(NamedTuple):
 
 # The slowest first, so that no core waits at the end.
 SYSTEMS = {
-    "reconstruct": System("r-LSTM", "rebuilds what it read before random anchors", "reconstruct", WINDOW),
-    "predict": System("p-LSTM", "predicts what comes after random anchors", "predict", WINDOW),
+    "reconstruct": System("r-LSTM", "must also rebuild what it read before random anchors", "reconstruct", WINDOW),
+    "predict": System("p-LSTM", "must also predict what comes after random anchors", "predict", WINDOW),
     "lstm_full": System("LSTM, full", "gradients through the whole sequence", "none", "full"),
     "lstm_truncated": System("LSTM, truncated", "gradients of the last steps, nothing else", "none", WINDOW),
 }
+SETTINGS = {
+    "data": "digits",
+    "hidden_size": 64,
+    "embedding_size": 64,
+    "segment_length": 84,
+    "auxiliary_window": WINDOW,
+    "placement": "immediate",
+    "sampling_steps": 0,
+    "drop_connect": 0.2,
+    "batch_size": 64,
+    "lr": 2e-3,
+    "threads": 1,
+    "checkpoint_every": 200,
+    "log_every": 20,
+}
+NUM_EVALUATIONS = 30
 SHOWN = ("lstm_full", "lstm_truncated", "reconstruct", "predict")
 
 
@@ -76,35 +95,16 @@ class DemoResult(NamedTuple):
 def configs(*, seed: int, is_smoke: bool) -> dict[str, RunConfig]:
     """Give the four runs, which differ in objective and windows only; updates in all are the same."""
     pretrain, train = (SMOKE_STEPS, SMOKE_STEPS) if is_smoke else (PRETRAIN_STEPS, TRAIN_STEPS)
-    base = {
-        "data": "digits",
-        "hidden_size": 64,
-        "embedding_size": 64,
-        "segment_length": 84,
-        "auxiliary_window": 84,
-        "placement": "immediate",
-        "sampling_steps": 0,
-        "batch_size": 64,
-        "lr": 2e-3,
-        "lr_halving_epochs": 22.0,
-        "seed": seed,
-        "threads": 1,
-        "evaluate_every": max(1, (pretrain + train) // 30),
-        "checkpoint_every": 200,
-        "log_every": 20,
-    }
-    return {
-        name: unflatten(
-            base
-            | {
-                "objective": system.objective,
-                "supervised_window": system.window,
-                "pretrain_steps": 0 if system.objective == "none" else pretrain,
-                "train_steps": pretrain + train if system.objective == "none" else train,
-            }
-        )
-        for name, system in SYSTEMS.items()
-    }
+    plain = {"pretrain_steps": 0, "train_steps": pretrain + train}
+    helped = {"pretrain_steps": pretrain, "train_steps": train}
+    planned = {}
+    for name, system in SYSTEMS.items():
+        steps = plain if system.objective == "none" else helped
+        values = SETTINGS | steps | {"objective": system.objective, "supervised_window": system.window, "seed": seed}
+        values["lr_halving_epochs"] = round(steps["train_steps"] / NUM_HALVINGS / STEPS_PER_EPOCH, 2)
+        values["evaluate_every"] = max(1, (pretrain + train) // NUM_EVALUATIONS)
+        planned[name] = unflatten(values)
+    return planned
 
 
 def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoResult:
@@ -119,7 +119,7 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
     _keep_reconstructions(folder, dataset)
     seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
-    page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned["reconstruct"]))
+    page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned))
     return DemoResult(rows, seconds, page)
 
 
@@ -136,7 +136,7 @@ def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console)
     active: dict[str, subprocess.Popen[bytes]] = {}
     with _watching(folder, planned, console) as watch, _ending(active):
         while waiting or active:
-            while waiting and len(active) < torch.get_num_threads():
+            while waiting and len(active) < (os.cpu_count() or 1):
                 name = waiting.pop(0)
                 active[name] = _start(folder, name, planned[name])
             time.sleep(POLL_SECONDS)
@@ -237,7 +237,7 @@ def _row(folder: Path, name: str, config: RunConfig) -> DemoRow:
     )
 
 
-def _facts(folder: Path, dataset: Dataset, config: RunConfig) -> DemoFacts:
+def _facts(folder: Path, dataset: Dataset, planned: Mapping[str, RunConfig]) -> DemoFacts:
     environment = json.loads((folder / "reconstruct" / "environment.json").read_text())
     versions = [*environment["versions"].items(), ("python", environment["python"])]
     return DemoFacts(
@@ -247,9 +247,10 @@ def _facts(folder: Path, dataset: Dataset, config: RunConfig) -> DemoFacts:
         test_examples=len(dataset.test.label_N),
         num_classes=len(dataset.class_names),
         sequence_length=dataset.image_format.num_steps,
-        seed=config.seed,
+        seed=planned["reconstruct"].seed,
         versions=versions,
-        command=f"auxrnn train {shlex.join(to_flags(config))}",
+        command=f"auxrnn demo --seed {planned['reconstruct'].seed}",
+        run_commands=[f"auxrnn train {shlex.join(to_flags(planned[name]))}" for name in SHOWN],
     )
 
 
@@ -270,10 +271,8 @@ def _keep_reconstructions(folder: Path, dataset: Dataset) -> None:
     rows = [int(np.flatnonzero(dataset.test.label_N == label)[0]) for label in range(NUM_PICTURES)]
     (batch,) = in_order(dataset.test.select(np.array(rows)), NUM_PICTURES)
     length = config.segments.segment_length
-    full_K = torch.ones(NUM_PICTURES, dtype=torch.long)
-    segments = Segments(
-        torch.arange(NUM_PICTURES), PICTURE_ANCHOR * full_K, (PICTURE_ANCHOR - length) * full_K, length * full_K
-    )
+    anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
+    segments = Segments(torch.arange(NUM_PICTURES), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
     (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
     rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.config import Window
+from auxrnn.files import write_aside
 from auxrnn.report import theme
 from auxrnn.report.canvas import SegmentCanvas, lay_out_all, mean_errors
 from auxrnn.report.figures import NARROW, accuracy_figure, memory_figure, to_svg
@@ -41,6 +42,7 @@ class DemoFacts(NamedTuple):
     seed: int
     versions: Sequence[tuple[str, str]]
     command: str
+    run_commands: Sequence[str]
 
     @property
     def chance(self) -> float:
@@ -73,9 +75,7 @@ def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts) 
         sections.append(_memory(records.canvases))
     sections.append(_making(facts))
     path = folder / "index.html"
-    aside = folder / "index.html.part"
-    aside.write_text(_document(facts.title, sections), encoding="utf-8")
-    aside.replace(path)
+    write_aside(path, _document(facts.title, sections))
     return path
 
 
@@ -192,10 +192,11 @@ def _making(facts: DemoFacts) -> str:
         "Seed": str(facts.seed),
         "Versions": ", ".join(f"{name} {version}" for name, version in facts.versions),
     }
+    commands = "<br>".join(f"<code>{html.escape(command)}</code>" for command in facts.run_commands)
     items = "".join(f"<dt>{name}</dt><dd>{html.escape(value)}</dd>\n" for name, value in entries.items())
     return f"""<h2>How these numbers were made</h2>
 <dl>
-{items}<dt>Command</dt><dd><code>{html.escape(facts.command)}</code></dd>
+{items}<dt>Command</dt><dd><code>{html.escape(facts.command)}</code>, which runs<br>{commands}</dd>
 </dl>
 <p class="small">Method: T. H. Trinh, A. M. Dai, M.-T. Luong and Q. V. Le, Learning Longer-term Dependencies in RNNs
 with Auxiliary Losses, ICML 2018.</p>

@@ -1,5 +1,6 @@
 """One line of JSON per event, in a file that never keeps half a line or an event twice."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -36,7 +37,8 @@ class FileRecorder:
             with self.path.open("ab") as file:
                 file.write((json.dumps(event) + "\n").encode())
         except OSError as error:
-            os.truncate(self.path, size)
+            with contextlib.suppress(OSError):  # where the file could not even be opened there is nothing to cut
+                os.truncate(self.path, size)
             raise cannot_write(self.path, error) from error
 
     def flush(self) -> int:
