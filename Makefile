@@ -31,7 +31,7 @@ format: $(VENV)/.ready ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 golden: $(VENV)/.ready ## record the golden numbers again (say why in the commit)
-	AUXRNN_REWRITE_GOLDEN=1 $(PYTEST) tests/test_golden.py
+	AUXRNN_REWRITE_GOLDEN=1 $(PYTEST) tests/test_golden.py tests/test_cli.py
 
 setup: $(VENV)/.ready ## the environment and the git hooks
 	git config core.hooksPath .githooks

@@ -1,5 +1,7 @@
 """Recurrent networks for very long sequences, trained with auxiliary losses at random anchors (Trinh et al., 2018)."""
 
+from typing import TYPE_CHECKING, Any
+
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
@@ -7,7 +9,6 @@ from auxrnn.bptt import read
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import RunConfig
 from auxrnn.errors import RunError, UsageError
-from auxrnn.estimator import AuxRNNClassifier
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder
 from auxrnn.models.encoder import Encoder, TokenEmbedding, VectorEmbedding
@@ -16,6 +17,9 @@ from auxrnn.runs import load_run
 from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
 from auxrnn.training.rmsprop import RMSProp
 from auxrnn.training.step import Network, Task, compute_losses
+
+if TYPE_CHECKING:
+    from auxrnn.estimator import AuxRNNClassifier
 
 __all__ = [
     "LSTM",
@@ -46,3 +50,12 @@ __all__ = [
     "load_run",
     "read",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimator when it is first asked for: scikit-learn takes longer to import than the rest but torch."""
+    if name == "AuxRNNClassifier":
+        from auxrnn.estimator import AuxRNNClassifier  # noqa: PLC0415 - see above
+
+        return AuxRNNClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

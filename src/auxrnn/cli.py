@@ -1,41 +1,39 @@
 """The command line: one function per command; parses, calls, prints. Results on stdout, progress on stderr."""
 
 import contextlib
-import inspect
-import io
 import json
 import logging
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from auxrnn import runs
+from auxrnn.arguments import last_value, parse
 from auxrnn.config import DataConfig, RunConfig, name_fields, nearest, read_toml, unflatten
 from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Split
 from auxrnn.data.images import read_image_files
 from auxrnn.data.sources import search_folders
 from auxrnn.errors import RunError, UsageError
-from auxrnn.experiments import demo as demo_experiment
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
-from auxrnn.training.evaluate import evaluate, predict_probabilities
+from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
 from auxrnn.training.loop import Session
 
-Arguments = TypeVar("Arguments")
 RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 JsonFlag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
+MOST_COLUMNS = 12
 SUMMARY = """\
 auxrnn classifies very long sequences with recurrent networks that learn to remember
 through auxiliary losses (Trinh et al., 2018), with short back-propagation.
@@ -81,7 +79,7 @@ def train(argv: Sequence[str]) -> int:
     The paper's settings, as long as the paper trained:  auxrnn train mnist --config paper
     Ctrl-C stops it and keeps what it has; `auxrnn resume` goes on.
     """
-    arguments = _parse(TrainArguments, argv, "train", default=_train_defaults(argv), description=train.__doc__ or "")
+    arguments = parse_train(argv)
     config = runs.settle(arguments.run)
     folder = arguments.out or _next_free_folder(config)
     runs.check_free(folder)
@@ -90,6 +88,14 @@ def train(argv: Sequence[str]) -> int:
     runs.create(config, dataset, folder)
     _announce(config, session)
     return _train_to_end(session, folder, is_json=arguments.json)
+
+
+def parse_train(argv: Sequence[str]) -> TrainArguments:
+    """Give what `auxrnn train` is asked for: flags, over the values of a config file, over the defaults."""
+    arguments = parse(TrainArguments, argv, "train", default=_train_defaults(argv), description=train.__doc__ or "")
+    if not arguments.run.data.data:
+        raise UsageError("DATA is missing, here and in the config file; name a dataset: auxrnn train digits")
+    return arguments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +113,7 @@ def resume(argv: Sequence[str]) -> int:
 
     example:  auxrnn resume runs/mnist14
     """
-    arguments = _parse(ResumeArguments, argv, "resume", description=resume.__doc__ or "")
+    arguments = parse(ResumeArguments, argv, "resume", description=resume.__doc__ or "")
     config = runs.read_config(arguments.run)
     if runs.is_finished(arguments.run):
         _say(f"{arguments.run} is finished already; `auxrnn evaluate {arguments.run}` shows more of its results")
@@ -138,7 +144,7 @@ def evaluate_command(argv: Sequence[str]) -> int:
 
     example:  auxrnn evaluate runs/mnist14 --json
     """
-    arguments = _parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
+    arguments = parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
     split = runs.load_split(trained.config, arguments.split, data_dir=arguments.data_dir)
     evaluation = evaluate(trained.network, in_order(split, trained.config.schedule.batch_size))
@@ -156,12 +162,7 @@ def evaluate_command(argv: Sequence[str]) -> int:
         )
         return 0
     print(f"accuracy {evaluation.accuracy:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples")
-    table = Table("true \\ answer", *trained.card.class_names, "recall %")
-    for name, counts, recall_percent in zip(
-        trained.card.class_names, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True
-    ):
-        table.add_row(name, *map(str, counts), "-" if recall_percent is None else f"{recall_percent:.1f}")
-    Console().print(table)
+    _print_confusion(trained.card.class_names, evaluation)
     return 0
 
 
@@ -184,7 +185,7 @@ def predict(argv: Sequence[str]) -> int:
 
     example:  auxrnn predict runs/mnist14 digit.png more.npy --json
     """
-    arguments = _parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
+    arguments = parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
     if not arguments.files:
         raise UsageError("no files to predict; name images or arrays: auxrnn predict RUN digit.png")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
@@ -226,7 +227,9 @@ def demo(argv: Sequence[str]) -> int:
 
     example:  auxrnn demo --out runs/demo
     """
-    arguments = _parse(DemoArguments, argv, "demo", description=demo.__doc__ or "")
+    from auxrnn.experiments import demo as demo_experiment  # noqa: PLC0415 - only the demo needs matplotlib
+
+    arguments = parse(DemoArguments, argv, "demo", description=demo.__doc__ or "")
     result = demo_experiment.run(arguments.out, seed=arguments.seed, is_smoke=arguments.smoke, console=_error_console())
     if arguments.json:
         _print_json(result.accuracies | {"seconds": result.seconds})
@@ -254,7 +257,7 @@ def info(argv: Sequence[str]) -> int:
 
     example:  auxrnn info --json
     """
-    arguments = _parse(InfoArguments, argv, "info", description=info.__doc__ or "")
+    arguments = parse(InfoArguments, argv, "info", description=info.__doc__ or "")
     config = runs.settle(RunConfig(data=DataConfig(data="digits")))
     facts = runs.describe_environment(config)
     facts["data"] = str(search_folders("mnist")[1])
@@ -312,106 +315,18 @@ def _describe_failure(error: RunError | OSError) -> str:
     return f"{error.filename or 'a file'} cannot be read or written ({error.strerror}); check the disk and permissions"
 
 
-def _parse(
-    kind: type[Arguments],
-    argv: Sequence[str],
-    command: str,
-    *,
-    description: str,
-    default: Arguments | None = None,
-) -> Arguments:
-    """Parse the arguments of a command; what tyro has to say against them becomes one sentence."""
-
-    def parse(words: Sequence[str]) -> Arguments:
-        return tyro.cli(
-            kind,
-            prog=f"auxrnn {command}",
-            description=inspect.cleandoc(description),
-            args=list(words),
-            default=tyro.MISSING_NONPROP if default is None else default,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
-
-    if not {"-h", "--help"}.isdisjoint(argv):
-        return parse(["--help"])
-    printed = io.StringIO()
-    try:
-        # Stdout too: tyro looks at it to decide on colors and frames.
-        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
-            return parse(argv)
-    except SystemExit as stop:
-        _check_flags(argv, _flags_of(parse))
-        raise UsageError(_one_sentence(printed.getvalue(), command)) from stop
-
-
-def _flags_of(parse: Callable[[Sequence[str]], object]) -> set[str]:
-    """Give all flags of a command: those that its help names."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        parse(["--help"])
-    return set(re.findall(r"--[a-z][a-z-]*", printed.getvalue()))
-
-
-def _check_flags(argv: Sequence[str], known: set[str]) -> None:
-    for word in argv:
-        flag = word.partition("=")[0]
-        if re.match(r"--?[a-zA-Z]", word) and flag.replace("_", "-") not in known:
-            # Compared without their dashes, which would make all flags look alike.
-            offer = nearest(flag.lstrip("-"), [name.removeprefix("--") for name in known], prefix="--")
-            raise UsageError(f"unknown option {flag!r}{offer}")
-
-
-SENTENCES = {
-    r"Missing from [^:]*: (\w+) (.*?)\.? \(required\).*": r"\1 is missing (\2); see auxrnn {command} --help",
-    r"Missing value for argument '(.*)'\. .*": r"\1 needs a value; see auxrnn {command} --help",
-    r"invalid choice ('.*') for argument '(.*)'\. Expected one of \((.*)\)\.": r"\2 is \1; it takes one of \3",
-    r"Error parsing (--\S+): (?:invalid literal for int|no type matching \{None\}.INT)[^']*('.*?').*": (
-        r"\1 is \2; it takes a whole number"
-    ),
-    r"Error parsing (--\S+): (?:could not convert string to float|no type matching \{None\}.FLOAT)[^']*('.*?').*": (
-        r"\1 is \2; it takes a number"
-    ),
-    r"Error parsing (--\S+): no type matching INT.\{full\}[^']*('.*?').*": (
-        r"\1 is \2; it takes a whole number of steps, or full"
-    ),
-    r"Error parsing [\w.]+: (.*)": r"\1",
-    r"Unrecognized options: ([^,]*).*": r"unexpected word '\1'; see auxrnn {command} --help",
-}
-"""What tyro says, as a pattern, and how it is said here."""
-
-
-def _one_sentence(text: str, command: str) -> str:
-    """Say what tyro says in several framed lines: a title, a rule, the message, perhaps another rule and hints."""
-    _title, message, *_hints = [" ".join(part.split()) for part in re.split(r"^ *-{3,} *$", text, flags=re.MULTILINE)]
-    for pattern, sentence in SENTENCES.items():
-        if match := re.fullmatch(pattern, message):
-            said = match.expand(sentence.format(command=command))
-            return re.sub(r"(?<= is missing \()[A-Z]", lambda letter: letter[0].lower(), said)
-    return f"{message.rstrip('.')}; see auxrnn {command} --help"
-
-
-def _train_defaults(argv: Sequence[str]) -> TrainArguments:
-    """Give the defaults of `train`: those of the config file, if one is named; only DATA must still be given."""
-    path = _last_value(argv, "--config")
-    values = {} if path is None else read_toml(Path(path))
+def _train_defaults(argv: Sequence[str]) -> TrainArguments | None:
+    """Give the defaults of `train` where a config file is named; DATA is empty if the file does not name it either."""
+    path = last_value(argv, "--config")
+    if path is None:
+        return None
+    values = read_toml(Path(path))
     for phase in ("pretrain", "train"):
         # A length given as a flag takes the place of the file's, in whichever unit that stands.
-        if any(_last_value(argv, f"--{phase}-{unit}") is not None for unit in ("steps", "epochs")):
-            values = {name: value for name, value in values.items() if not name.startswith(f"{phase}_")}
-    config = unflatten({"data": ""} | values)
-    if "data" not in values:
-        config = replace(config, data=replace(config.data, data=tyro.MISSING))
-    return TrainArguments(run=config)
-
-
-def _last_value(argv: Sequence[str], flag: str) -> str | None:
-    """Find what a flag is set to, before all flags are parsed."""
-    value = None
-    for word, following in zip(argv, [*argv, None][1:], strict=True):
-        name, equals, rest = word.partition("=")
-        if name.replace("_", "-") == flag:
-            value = rest if equals else following
-    return value
+        lengths = {f"{phase}_steps": f"--{phase}-steps", f"{phase}_epochs": f"--{phase}-epochs"}
+        if any(last_value(argv, flag) is not None for flag in lengths.values()):
+            values = {name: value for name, value in values.items() if name not in lengths}
+    return TrainArguments(run=unflatten({"data": ""} | values))
 
 
 def _next_free_folder(config: RunConfig) -> Path:
@@ -465,7 +380,7 @@ def _print_result(folder: Path, *, is_json: bool) -> None:
 
 @contextlib.contextmanager
 def _stopping(session: Session) -> Iterator[None]:
-    """Let the first Ctrl-C stop the training after the update under way, and the second one at once."""
+    """Let the first Ctrl-C (or SIGTERM) stop the training after the update under way, and the second one at once."""
     asked = [False]
 
     def ask(_signum: int, _frame: object) -> None:
@@ -475,11 +390,27 @@ def _stopping(session: Session) -> Iterator[None]:
         _say("stopping after this update; Ctrl-C again stops at once")
 
     session.should_stop = lambda: asked[0]
-    previous = signal.signal(signal.SIGINT, ask)
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _print_confusion(names: Sequence[str], evaluation: Evaluation) -> None:
+    """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
+    has_all = len(names) <= MOST_COLUMNS
+    columns = [str(number) for number in range(len(names))] if has_all else ["most often taken for"]
+    table = Table("class", *columns, "recall %", box=SIMPLE, padding=(0, 1, 0, 0))
+    rows = zip(names, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True)
+    for number, (name, counts, recall) in enumerate(rows):
+        mistakes = [0 if other == number else count for other, count in enumerate(counts)]
+        mistake = f"{names[mistakes.index(max(mistakes))]} ({max(mistakes)})" if any(mistakes) else "-"
+        cells = [str(count) for count in counts] if has_all else [mistake]
+        title = name if name == str(number) else f"{number} {name}"
+        table.add_row(title, *cells, "-" if recall is None else f"{recall:.1f}")
+    Console().print(table)
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ RUN_FORMAT = 1
 
 DESK_PRETRAIN_STEPS = 500
 DESK_TRAIN_STEPS = 1000
+LARGEST_LR = 1e38
 
 Window = int | Literal["full"]
 Objective = Literal["none", "reconstruct", "predict"]
@@ -162,6 +163,8 @@ class ScheduleConfig:
         _check_finite(self, "pretrain_epochs", "train_epochs")
         _check_at_least(self, 1, "batch_size")
         _check_above_zero(self, "lr", "lr_halving_epochs")
+        if self.lr > LARGEST_LR:
+            raise ValueError(f"lr is {self.lr}; it must be at most {LARGEST_LR}, what a weight can still hold")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,10 @@ import logging
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -65,8 +64,15 @@ class TrainedRun(NamedTuple):
 
 
 def settle(config: RunConfig) -> RunConfig:
-    """Fix what depends on the machine (threads, device), so that resuming uses the same again."""
-    return replace(config, threads=config.threads or torch.get_num_threads(), device=config.device or _find_device())
+    """Fix what depends on the machine and on where the user stands, so that resuming uses the same again."""
+    data_dir, init_from = config.data.data_dir, config.init_from
+    return replace(
+        config,
+        data=replace(config.data, data_dir=None if data_dir is None else data_dir.absolute()),
+        init_from=None if init_from is None else init_from.absolute(),
+        threads=config.threads or torch.get_num_threads(),
+        device=config.device or _find_device(),
+    )
 
 
 def check_free(folder: Path) -> None:
@@ -91,8 +97,10 @@ def create(config: RunConfig, dataset: Dataset, folder: Path) -> None:
         write_aside(folder / "model.json", json.dumps(card, indent=2) + "\n")
         write_aside(folder / "config.json", configs.to_json(config))
     except BaseException:
-        # The folder was empty or not there: all that is in it was written here.
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            for name in ("environment.json", "model.json", "config.json"):
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
         raise
 
 

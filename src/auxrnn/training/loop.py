@@ -4,6 +4,7 @@ At each update: train, then log, evaluate and save if it is their turn. A checkp
 that the next update depends on, so that a run resumed from it does what the run that was never stopped does.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -174,7 +175,7 @@ def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
     norm = back_propagate(session.network, loss, clip_norm=settings.clip_norm)
     for name, value in (("loss", loss), ("gradient", norm)):
         if not bool(torch.isfinite(value)):
-            raise _not_finite(session, position, name)
+            raise _not_finite(session, position, name, update=position.step + 1)
     for group in optimizer.param_groups:
         group["lr"] = phase.lr_at(position.step)
     optimizer.step()
@@ -206,6 +207,8 @@ def _record_evaluation(session: Session, position: Position, clock: float) -> No
     for name, split in (("train", splits.train), ("validation", splits.validation), ("test", splits.test)):
         if split is not None:
             scores |= _score(session, name, split, phase)
+    if not all(math.isfinite(score) for score in scores.values()):
+        raise _not_finite(session, position, "loss of an evaluation", update=position.step)
     session.scores = scores
     session.recorder.write(_stamp("evaluation", session, position) | scores | _seconds(clock))
     accuracy = scores.get("validation_accuracy")
@@ -262,11 +265,11 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     return position, optimizer
 
 
-def _not_finite(session: Session, position: Position, name: str) -> RunError:
+def _not_finite(session: Session, position: Position, name: str, *, update: int) -> RunError:
     phase = session.phases[position.phase_index].name
     kept = None if session.folder is None else newest_path(session.checkpoint_folder)
     where = "nothing was saved" if kept is None else f"the last good checkpoint is {kept}"
     return RunError(
-        f"the {name} is not a finite number at update {position.step + 1} of phase {phase}; {where};"
+        f"the {name} is not a finite number at update {update} of phase {phase}; {where};"
         " train again with a smaller --lr"
     )

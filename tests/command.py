@@ -1,0 +1,42 @@
+"""The command line called in this process, as several test files do."""
+
+import contextlib
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from auxrnn import cli
+
+TINY = [
+    "--hidden-size", "4", "--embedding-size", "4", "--head-size", "8", "--train-examples", "40", "--batch-size", "20",
+    "--segment-length", "10", "--auxiliary-window", "5", "--supervised-window", "5", "--threads", "1",
+]  # fmt: skip
+TWO_AND_TWO = ["--pretrain-steps", "2", "--train-steps", "2"]
+
+
+class Result(NamedTuple):
+    """What a command left: its exit code and the two streams."""
+
+    code: int
+    out: str
+    err: str
+
+
+def call(*words):
+    """Run one command with these words."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.run([str(word) for word in words])
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def train(folder, *words, data="digits"):
+    """Train a tiny network in a folder, to the end."""
+    result = call("train", data, *TINY, *words, "--out", folder)
+    assert result.code == 0, result.err
+    return result
+
+
+def files_below(folder):
+    """Give all files and folders below a folder, hidden ones too."""
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))

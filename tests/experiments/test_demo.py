@@ -1,0 +1,83 @@
+"""The demo: four comparable runs, one JSON object, a page; and in full, what it is meant to show."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auxrnn.config import flatten, to_flags
+from auxrnn.experiments.demo import configs
+
+NAMES = ["lstm_full", "lstm_truncated", "reconstruct", "predict"]
+
+
+def run_demo(folder, *flags):
+    command = [sys.executable, "-m", "auxrnn", "demo", "--out", str(folder), "--json", *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    return folder, run_demo(folder, "--smoke")
+
+
+def test_the_four_runs_have_the_same_number_of_updates_and_differ_in_nothing_else():
+    planned = configs(seed=3, is_smoke=False)
+    schedules = {name: config.schedule for name, config in planned.items()}
+    assert {(s.pretrain_steps or 0) + (s.train_steps or 0) for s in schedules.values()} == {3000}
+    may_differ = {"objective", "supervised_window", "pretrain_steps", "train_steps", "lr_halving_epochs"}
+    shared = [{k: v for k, v in flatten(config).items() if k not in may_differ} for config in planned.values()]
+    assert all(values == shared[0] for values in shared)
+    windows = {name: config.loss.supervised_window for name, config in planned.items()}
+    assert windows == {"lstm_full": "full", "lstm_truncated": 28, "reconstruct": 28, "predict": 28}
+    assert planned["reconstruct"].loss.auxiliary_window == planned["predict"].loss.auxiliary_window == 28
+
+
+def test_json_is_one_object_with_the_four_accuracies_and_the_seconds(smoke):
+    _, done = smoke
+    result = json.loads(done.stdout)
+    assert list(result) == [*NAMES, "seconds"]
+    assert all(0 <= result[name] <= 100 for name in NAMES)
+
+
+def test_the_page_opens_offline_and_shows_the_accuracies_of_the_runs(smoke):
+    folder, done = smoke
+    page = (folder / "index.html").read_text()
+    assert not re.search(r"""(src|href)\s*=\s*["']?https?:""", page)
+    for name in NAMES:
+        events = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
+        accuracy = [event for event in events if event["event"] == "evaluation"][-1]["test_accuracy"]
+        assert json.loads(done.stdout)[name] == accuracy
+        assert f"{accuracy:.1f} %" in page
+
+
+def test_a_finished_demo_is_shown_again_without_training(smoke):
+    folder, done = smoke
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")}
+    assert json.loads(run_demo(folder, "--smoke").stdout) == json.loads(done.stdout)
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")} == before
+
+
+def test_a_folder_with_another_demo_is_refused(smoke):
+    folder, _ = smoke
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        run_demo(folder, "--smoke", "--seed", "1")
+    assert refused.value.returncode == 1
+    assert "holds a demo with other settings" in refused.value.stderr
+
+
+def test_the_commands_on_the_page_ask_for_the_runs_of_the_demo():
+    planned = configs(seed=0, is_smoke=False)
+    assert to_flags(planned["lstm_full"])[:5] == ["digits", "--hidden-size", "64", "--embedding-size", "64"]
+    assert "--objective" not in to_flags(planned["reconstruct"])
+
+
+@pytest.mark.slow
+def test_the_r_lstm_ends_30_points_above_the_truncated_lstm(tmp_path):
+    result = json.loads(run_demo(tmp_path / "demo").stdout)
+    assert result["reconstruct"] >= result["lstm_truncated"] + 30
+    assert Path(tmp_path / "demo" / "index.html").exists()

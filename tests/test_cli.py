@@ -1,0 +1,357 @@
+"""The commands do what their help says: run folders, results on stdout, config files, stopping and starting."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from auxrnn import cli
+from auxrnn.config import DataConfig, RunConfig, field_types, flatten, read_toml, unflatten
+from auxrnn.data import datasets
+from command import TINY, TWO_AND_TWO, Result, call, files_below, train
+
+GOLDEN = Path(__file__).parent / "golden" / "flags.json"
+FILES_OF_A_RUN = {"config.json", "environment.json", "model.json", "metrics.jsonl", "checkpoints", "model.safetensors"}
+NUM_PICTURES = 12
+
+# Two sets of values, each other than the default and other than the other set's.
+FROM_FILE = {
+    "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9,
+    "validation_fraction": 0.1, "hidden_size": 9, "num_layers": 9, "embedding_size": 9, "decoder_layers": 9,
+    "head_size": 9, "drop_connect": 0.1, "gate_init": "chrono", "num_segments": 9, "segment_length": 9,
+    "placement": "past", "order": "forward", "anchor_scope": "batch", "objective": "predict",
+    "supervised_window": "full", "auxiliary_window": 9, "auxiliary_weight": 0.1, "sampling_steps": 9,
+    "feedback": "argmax", "pretrain_epochs": 9.0, "train_epochs": 9.0, "joint": False, "batch_size": 9, "lr": 0.1,
+    "lr_halving_epochs": 9.0, "clip_norm": 9.0, "init_from": "a", "seed": 9, "threads": 9, "device": "meta",
+    "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9,
+}  # fmt: skip
+FROM_FLAGS = {
+    "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8,
+    "validation_fraction": 0.2, "hidden_size": 8, "num_layers": 8, "embedding_size": 8, "decoder_layers": 8,
+    "head_size": 8, "drop_connect": 0.2, "gate_init": "forget-one", "num_segments": 8, "segment_length": 8,
+    "placement": "immediate", "order": "reversed", "anchor_scope": "example", "objective": "reconstruct",
+    "supervised_window": 8, "auxiliary_window": "full", "auxiliary_weight": 0.2, "sampling_steps": 8,
+    "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
+    "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
+    "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run with a validation split, and what training it printed."""
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    result = train(folder, *TWO_AND_TWO, "--validation-fraction", "0.25", "--json")
+    return folder, result
+
+
+@pytest.fixture
+def unfinished(finished, tmp_path):
+    """The same run as it was before its last phase."""
+    folder = shutil.copytree(finished[0], tmp_path / "unfinished")
+    (folder / "model.safetensors").unlink()
+    for path in (folder / "checkpoints").glob("step-00000004.*"):
+        path.unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def test_digits():
+    return datasets.load("digits").test
+
+
+def events(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def phases_of(folder):
+    return list(dict.fromkeys(event["phase"] for event in events(folder)))
+
+
+def write_toml(path, values):
+    lines = [f"{name.replace('_', '-')} = {json.dumps(value)}" for name, value in values.items()]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def as_flags(values):
+    words = [values["data"]]
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words += [f"--{flag}" if value else f"--no-{flag}"]
+        elif name != "data":
+            words += [f"--{flag}", str(value)]
+    return words
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_the_summary_names_every_command_and_gives_examples(word):
+    result = call(word)
+    assert result.code == 0
+    assert re.findall(r"^  (\w+)   ", result.out, re.MULTILINE) == list(cli.COMMANDS)
+    assert "examples:\n  auxrnn demo" in result.out
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_help_of_every_command_carries_an_example_and_defaults(command):
+    result = call(command, "--help")
+    _usage, text = result.out.split("\n", 1)
+    assert result.code == 0
+    assert result.err == ""
+    assert re.search(rf"^ *(example: )?.*auxrnn {command}\b", text, re.MULTILINE)
+    assert "(default: False)" in text
+
+
+def test_the_flags_of_train_and_their_defaults_are_as_recorded():
+    own = {name: field.default for name, field in cli.TrainArguments.__dataclass_fields__.items() if name != "run"}
+    defaults = own | flatten(RunConfig(data=DataConfig(data="digits")))
+    del defaults["data"]
+    found = {f"--{name.replace('_', '-')}": value for name, value in sorted(defaults.items())}
+    named_in_help = re.findall(r"^ +(--[a-z][a-z-]*)", call("train", "--help").out, re.MULTILINE)
+    assert sorted(named_in_help) == sorted(found)
+    if os.environ.get("AUXRNN_REWRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def test_every_field_can_be_set_in_a_config_file(tmp_path):
+    steps = {"pretrain_steps": 9, "train_steps": 9}
+    assert FROM_FILE.keys() | steps.keys() == field_types().keys(), "a field is not tried here"
+    in_steps = {name: value for name, value in FROM_FILE.items() if not name.endswith("epochs")} | steps
+    for values in (FROM_FILE, in_steps):
+        path = write_toml(tmp_path / "all.toml", values)
+        assert cli.parse_train(["--config", str(path)]).run == unflatten(values)
+
+
+def test_every_flag_overrides_the_config_file(tmp_path):
+    path = write_toml(tmp_path / "all.toml", FROM_FILE)
+    parsed = cli.parse_train(["--config", str(path), *as_flags(FROM_FLAGS)])
+    assert flatten(parsed.run) == flatten(unflatten(FROM_FLAGS))
+
+
+def test_what_no_flag_names_is_taken_from_the_config_file(tmp_path):
+    path = write_toml(tmp_path / "all.toml", FROM_FILE)
+    for name, value in FROM_FLAGS.items():
+        words = as_flags({"data": "mnist", name: value})
+        given = {name.replace("_steps", "_epochs"): None, name: value} if name.endswith("n_steps") else {name: value}
+        parsed = cli.parse_train([f"--config={path}", *words])
+        assert flatten(parsed.run) == flatten(unflatten(FROM_FILE)) | given
+
+
+@pytest.mark.parametrize("name", ["paper", "mnist14"])
+def test_the_shipped_configs_parse_and_say_what_they_set(name):
+    config = cli.parse_train(["mnist", "--config", name]).run
+    values = read_toml(Path(name))
+    assert len(values) > 10
+    assert flatten(config) == flatten(unflatten({"data": "mnist"} | values))
+
+
+def test_a_run_folder_holds_all_it_promises(finished):
+    folder, _result = finished
+    assert {path.name for path in folder.iterdir()} == FILES_OF_A_RUN | {"model-best.safetensors"}
+    assert phases_of(folder) == ["pretrain", "joint"]
+    assert len(list((folder / "checkpoints").glob("*.safetensors"))) == 2
+
+
+def test_without_a_validation_split_there_are_no_best_weights(tmp_path):
+    train(tmp_path / "run", "--objective", "none", "--train-steps", "1")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES_OF_A_RUN
+
+
+def test_without_out_each_run_gets_the_next_free_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        call("train", "digits", *TINY, "--objective", "none", "--train-steps", "1")
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["digits-none-1", "digits-none-2"]
+
+
+def assert_one_object(result):
+    assert result.code == 0, result.err
+    assert result.out.count("\n") == 1
+    return json.loads(result.out, parse_constant=pytest.fail)
+
+
+def test_train_and_resume_print_the_same_single_object(finished, unfinished):
+    folder, result = finished
+    scores = assert_one_object(result)
+    assert scores.pop("run") == str(folder)
+    splits = ("train", "validation", "test")
+    assert scores.keys() == {f"{split}_{kind}" for split in splits for kind in ("loss", "accuracy")}
+    resumed = assert_one_object(call("resume", unfinished, "--json"))
+    again = assert_one_object(call("resume", unfinished, "--json"))
+    assert resumed == again == {"run": str(unfinished)} | scores
+
+
+def test_info_prints_a_single_object_with_versions_and_the_folder_of_the_data(monkeypatch):
+    monkeypatch.setenv("AUXRNN_DATA_DIR", "/some/where")
+    facts = assert_one_object(call("info", "--json"))
+    assert facts["versions"].keys() >= {"auxrnn", "torch"}
+    assert facts["data"] == "/some/where"
+    assert facts["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "num_examples"),
+    [([], 360), (["--weights", "best"], 360), (["--split", "train"], 30), (["--split", "validation"], 10)],
+)
+def test_evaluate_prints_a_single_object_whose_numbers_agree(finished, words, num_examples):
+    found = assert_one_object(call("evaluate", finished[0], "--json", *words))
+    assert found.keys() == {"accuracy", "loss", "examples", "confusion", "recall"}
+    confusion_CC = np.array(found["confusion"])
+    assert confusion_CC.sum() == found["examples"] == num_examples
+    assert found["accuracy"] == pytest.approx(100 * confusion_CC.trace() / num_examples)
+    recall_C = 100 * confusion_CC.diagonal() / confusion_CC.sum(axis=1)
+    assert found["recall"] == pytest.approx(dict(zip("0123456789", recall_C, strict=True)))
+
+
+def test_evaluate_gives_what_training_measured_last(finished):
+    folder, result = finished
+    found = json.loads(call("evaluate", folder, "--json").out)
+    scores = json.loads(result.out)
+    assert (found["accuracy"], found["loss"]) == (scores["test_accuracy"], pytest.approx(scores["test_loss"]))
+
+
+def test_evaluate_prints_a_row_for_each_class_for_people(finished):
+    text = call("evaluate", finished[0]).out
+    assert re.match(r"accuracy [\d.]+ %   loss [\d.]+   360 examples\n", text)
+    assert re.findall(r"^ (\d)  ", text, re.MULTILINE) == list("0123456789")
+
+
+def test_predict_answers_as_evaluate_counts(finished, test_digits, tmp_path):
+    np.save(tmp_path / "all.npy", test_digits.x_NTD)
+    rows = assert_one_object(call("predict", finished[0], tmp_path / "all.npy", "--json"))["predictions"]
+    confusion_CC = np.zeros((10, 10), int)
+    for label, row in zip(test_digits.label_N, rows, strict=True):
+        confusion_CC[label, int(row["class"])] += 1
+    evaluated = json.loads(call("evaluate", finished[0], "--json").out)
+    assert confusion_CC.tolist() == evaluated["confusion"]
+
+
+def test_predict_gives_the_same_for_pictures_and_arrays(finished, test_digits, tmp_path):
+    images_NHW = test_digits.x_NTD[:NUM_PICTURES, :, 0].reshape(-1, 14, 14)
+    np.save(tmp_path / "all.npy", images_NHW)
+    paths = [tmp_path / f"{index}.png" for index in range(NUM_PICTURES)]
+    for image_HW, path in zip(images_NHW, paths, strict=True):
+        Image.fromarray(image_HW).save(path)
+    rows = assert_one_object(call("predict", finished[0], *paths, tmp_path / "all.npy", "--json"))["predictions"]
+    pictures, arrays = rows[:NUM_PICTURES], rows[NUM_PICTURES:]
+    assert [row["file"] for row in pictures] == [str(path) for path in paths]
+    for picture, array in zip(pictures, arrays, strict=True):
+        assert picture["class"] == array["class"] == max(picture["probabilities"], key=picture["probabilities"].get)
+        assert picture["probabilities"] == pytest.approx(array["probabilities"])
+        assert sum(picture["probabilities"].values()) == pytest.approx(1)
+
+
+def test_predict_prints_a_line_for_each_file_for_people(finished, test_digits, tmp_path):
+    np.save(tmp_path / "one.npy", test_digits.x_NTD[:1])
+    result = call("predict", finished[0], tmp_path / "one.npy")
+    assert re.fullmatch(rf"{tmp_path}/one.npy\t\d\t[01]\.\d{{4}}\n", result.out)
+
+
+def test_no_joint_trains_without_the_auxiliary_loss_after_pretraining(tmp_path):
+    train(tmp_path / "run", *TWO_AND_TWO, "--no-joint")
+    assert phases_of(tmp_path / "run") == ["pretrain", "supervised"]
+    trained = [event for event in events(tmp_path / "run") if event["event"] == "train"]
+    assert ["auxiliary_loss" in event for event in trained] == [True, False]
+
+
+def test_no_train_steps_pretrain_only(tmp_path):
+    result = train(tmp_path / "run", "--pretrain-steps", "1", "--train-steps", "0", "--json")
+    assert phases_of(tmp_path / "run") == ["pretrain"]
+    assert assert_one_object(result).keys() == {"run", "train_auxiliary_loss", "test_auxiliary_loss"}
+
+
+def test_a_run_starts_from_exactly_the_weights_of_another(finished, tmp_path):
+    words = ["--pretrain-steps", "0", "--train-steps", "1", "--seed", "1", "--init-from", finished[0]]
+    train(tmp_path / "run", *words)
+    start = load_file(tmp_path / "run" / "checkpoints" / "step-00000000.safetensors")
+    source = load_file(finished[0] / "model.safetensors")
+    assert {name.split(".")[0] for name in source} == {"encoder", "classifier", "objective"}
+    for name, tensor in source.items():
+        assert torch.equal(start[f"network.{name}"], tensor), name
+
+
+def test_a_run_with_another_head_takes_the_encoder_alone(finished, tmp_path):
+    words = ["--objective", "none", "--train-steps", "1", "--head-size", "9", "--init-from", finished[0]]
+    train(tmp_path / "run", *words)
+    start = load_file(tmp_path / "run" / "checkpoints" / "step-00000000.safetensors")
+    for name, tensor in load_file(finished[0] / "model.safetensors").items():
+        if name.startswith("encoder."):
+            assert torch.equal(start[f"network.{name}"], tensor), name
+
+
+def test_resume_uses_the_number_of_threads_of_the_run(finished, tmp_path):
+    folder = shutil.copytree(finished[0], tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"threads": 2}))
+    # Only the last file is missing: two threads on busy cores take long to train.
+    (folder / "model.safetensors").unlink()
+    assert torch.get_num_threads() == 1
+    assert call("resume", folder).code == 0
+    assert torch.get_num_threads() == 2
+
+
+def test_resume_ends_with_the_weights_of_the_run_that_was_not_stopped(finished, unfinished):
+    assert call("resume", unfinished).code == 0
+    assert files_below(unfinished) == files_below(finished[0])
+    for name in ("model.safetensors", "model-best.safetensors"):
+        assert (unfinished / name).read_bytes() == (finished[0] / name).read_bytes()
+
+
+class Interrupted(NamedTuple):
+    """What became of a process that was stopped by Ctrl-C, and of others in its folder before."""
+
+    folder: Path
+    resumed_meanwhile: Result
+    trained_meanwhile: Result
+    code: int
+    err: str
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    words = ["train", "digits", *TINY, "--objective", "none", "--train-steps", "2000", "--log-every", "1"]
+    words += ["--evaluate-every", "2000", "--out", str(folder)]
+    process = subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stderr=subprocess.PIPE, text=True)
+    try:
+        while process.poll() is None and not (folder / "metrics.jsonl").exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        meanwhile = call("resume", folder), call(*words)
+        process.send_signal(signal.SIGINT)
+        _out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return Interrupted(folder, *meanwhile, process.returncode, err)
+
+
+def test_control_c_stops_after_the_update_and_says_how_to_resume(interrupted):
+    folder = interrupted.folder
+    assert interrupted.code == 130
+    assert "Traceback" not in interrupted.err
+    assert interrupted.err.splitlines()[-1] == f"stopped; `auxrnn resume {folder}` goes on from here"
+    newest = max((folder / "checkpoints").glob("*.json"))
+    assert json.loads(newest.read_text())["values"]["position"]["step"] == events(folder)[-1]["step"] > 0
+    assert not (folder / "model.safetensors").exists()
+
+
+def test_a_second_process_in_a_run_folder_is_refused(interrupted):
+    folder = interrupted.folder
+    sentence = f"auxrnn: another process is training in {folder}; wait for it or stop it first\n"
+    assert interrupted.resumed_meanwhile == Result(1, "", sentence)
+    assert interrupted.trained_meanwhile.code == 2
+    assert "already holds a run" in interrupted.trained_meanwhile.err

@@ -1,0 +1,327 @@
+"""A user's mistake, or a failure on the way, gives one sentence that helps and leaves nothing half-written."""
+
+import contextlib
+import gzip
+import json
+import resource
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.torch import load_file
+
+from command import TINY, TWO_AND_TWO, call, files_below, train
+
+DIGITS = ["train", "digits", *TINY, *TWO_AND_TWO]
+BOX = set("│╭╮╰╯─|")
+CLOSED_PORT = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    train(folder, *TWO_AND_TWO)
+    return folder
+
+
+@pytest.fixture
+def damaged(finished, tmp_path):
+    """A copy of a finished run, to damage."""
+    return shutil.copytree(finished, tmp_path / "damaged")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def assert_one_sentence(result, code, *parts):
+    """The last line is the sentence; before it stands at most what `train` announces when all is well so far."""
+    *before, sentence = result.err.splitlines()
+    assert sentence.startswith("auxrnn: ")
+    for part in parts:
+        assert str(part) in sentence
+    assert result.code == code
+    assert result.out == ""
+    assert not BOX & set(sentence)
+    assert "Traceback" not in result.err
+    assert "---" not in sentence
+    return before
+
+
+def assert_refused(words, code, *parts, folder):
+    """The command says one sentence, nothing else, and changes nothing below a folder."""
+    before = files_below(folder)
+    assert assert_one_sentence(call(*words), code, *parts) == []
+    assert files_below(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["digit"], ["unknown dataset 'digit'", "did you mean 'digits'?"]),
+        (["imagenet-21k"], ["unknown dataset 'imagenet-21k'", "cifar10, digits, mnist, pmnist"]),
+        ([], ["DATA is missing", "digits, mnist"]),
+        (["digits", "more"], ["unexpected word 'more'"]),
+        (["digits", "--hiden-size", "4"], ["unknown option '--hiden-size'", "did you mean '--hidden-size'?"]),
+        (["--hiden-size", "4", "digits"], ["unknown option '--hiden-size'", "did you mean '--hidden-size'?"]),
+        (["digits", "--no-jiont"], ["unknown option '--no-jiont'", "did you mean '--no-joint'?"]),
+        (["digits", "--frobnicate=3"], ["unknown option '--frobnicate'", "auxrnn train --help"]),
+        (["digits", "-q"], ["unknown option '-q'"]),
+        (["digits", "--objective", "rebuild"], ["--objective is 'rebuild'", "'none', 'reconstruct', 'predict'"]),
+        (["digits", "--objective"], ["--objective needs a value"]),
+        (["digits", "--hidden-size", "many"], ["--hidden-size is 'many'", "a whole number"]),
+        (["digits", "--seed", "1.5"], ["--seed is '1.5'", "a whole number"]),
+        (["digits", "--threads", "all"], ["--threads is 'all'", "a whole number"]),
+        (["digits", "--lr", "fast"], ["--lr is 'fast'", "a number"]),
+        (["digits", "--train-epochs", "some"], ["--train-epochs is 'some'", "a number"]),
+        (["digits", "--supervised-window", "half"], ["--supervised-window is 'half'", "a whole number", "full"]),
+        (["digits", "--supervised-window", "-1"], ["--supervised-window is -1", "must be 0, a positive number"]),
+        (["digits", "--auxiliary-window=-7"], ["--auxiliary-window is -7", "must be 0, a positive number"]),
+        (["digits", "--segment-length", "0"], ["--segment-length is 0", "at least 1"]),
+        (["digits", "--lr", "0"], ["--lr is 0.0", "above 0"]),
+        (["digits", "--lr", "1e39"], ["--lr is 1e+39", "at most 1e+38"]),
+        (["digits", "--lr", "nan"], ["--lr is nan", "above 0"]),
+        (["digits", "--train-epochs", "inf"], ["--train-epochs is inf", "finite"]),
+        (["digits", "--train-examples", "99999"], ["--train-examples is 99999", "1437"]),
+        (["digits", "--image-size", "15"], ["--image-size is 15", "from 1 to 14"]),
+        (["digits", "--device", "abacus"], ["--device is 'abacus'", "cpu"]),
+        (["digits", "--objective", "none", "--pretrain-steps", "2"], ["--objective is none", "reconstruct or predict"]),
+        (["digits", "--pretrain-steps", "2", "--pretrain-epochs", "1"], ["--pretrain-steps and --pretrain-epochs"]),
+        (["digits", "--train-steps", "2", "--train-epochs", "1"], ["--train-steps and --train-epochs", "one of them"]),
+        (["digits", "--pretrain-steps", "0", "--train-steps", "0"], ["no update", "--train-steps"]),
+        (["digits", "--objective", "none", "--train-epochs", "0"], ["no update", "--train-steps"]),
+    ],
+)
+def test_a_wrong_word_after_train_is_named_with_what_is_allowed(words, parts, tmp_path):
+    assert_refused(["train", *words, "--out", "run"], 2, *parts, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["trian"], ["unknown command 'trian'", "did you mean 'train'?"]),
+        (["frobnicate"], ["unknown command 'frobnicate'", "train"]),
+        (["evaluate"], ["RUN is missing", "run folder"]),
+        (["resume", "run", "--jsno"], ["unknown option '--jsno'", "did you mean '--json'?"]),
+        (["evaluate", "run", "--split", "all"], ["--split is 'all'", "'test', 'train', 'validation'"]),
+        (["predict", "run"], ["no files", "auxrnn predict RUN digit.png"]),
+    ],
+)
+def test_a_wrong_word_elsewhere_is_named_with_what_is_allowed(words, parts, tmp_path):
+    assert_refused(words, 2, *parts, folder=tmp_path)
+
+
+def test_the_command_alone_shows_the_summary_and_counts_as_wrong_usage():
+    result = call()
+    assert result.code == 2
+    assert "commands:" in result.out
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"hiden-size = 4", ["unknown key 'hiden-size'", "did you mean 'hidden-size'?"]),
+        (b"supervised window: 28", ["is not a TOML file", "line 1", "supervised-window = 28"]),
+        (b"\xff\xfe\x00", ["is not a TOML file", "not text"]),
+        (b"[model]\nhidden-size = 4", ["[model] is a table", "without tables"]),
+        (b"hidden-size = '4'", ["'hidden-size' is '4'", "a whole number"]),
+        (b"hidden-size = true", ["'hidden-size' is True", "a whole number"]),
+        (b"joint = 1", ["'joint' is 1", "true or false"]),
+        (b"objective = 'rebuild'", ["'objective' is 'rebuild'", "'reconstruct'"]),
+        (b"lr = 0", ["'lr' is 0.0", "above 0"]),
+        (b"pretrain_steps = 1\npretrain-epochs = 1", ["'pretrain-steps' and 'pretrain-epochs' are both given"]),
+    ],
+)
+def test_a_mistake_in_a_config_file_is_named_with_the_file(content, parts, tmp_path):
+    (tmp_path / "my.toml").write_bytes(content)
+    assert_refused(["train", "digits", "--config", "my.toml"], 2, "my.toml", *parts, folder=tmp_path)
+
+
+def test_a_dataset_named_neither_in_the_command_nor_in_the_config_file_is_missed(tmp_path):
+    (tmp_path / "my.toml").write_text("hidden-size = 4")
+    assert_refused(["train", "--config", "my.toml"], 2, "DATA is missing", "auxrnn train digits", folder=tmp_path)
+
+
+@pytest.mark.parametrize(("path", "parts"), [("nope.toml", ["mnist14, paper"]), (".", ["Is a directory"])])
+def test_a_config_file_that_is_not_there_is_named(path, parts, tmp_path):
+    assert_refused(["train", "digits", "--config", path], 2, f" {path}", *parts, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(bytes(1000))[:-20], b"\0\0\10\3 and so on", gzip.compress(b"\0\0\10\1\0\0\0\2\0\1")],
+    ids=["truncated", "corrupted", "another-version"],
+)
+def test_a_data_file_with_a_wrong_checksum_is_named(content, tmp_path):
+    path = tmp_path / "data" / "mnist" / "train-images-idx3-ubyte.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    words = ["train", "mnist", *TINY, "--data-dir", "data", "--out", "run"]
+    assert_refused(words, 1, "train-images-idx3-ubyte.gz is damaged", "MD5", "delete it", folder=tmp_path)
+
+
+def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path, monkeypatch):
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, CLOSED_PORT)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    result = call("train", "mnist", *TINY, "--data-dir", "data", "--out", "run")
+    assert assert_one_sentence(result, 1, "train-images-idx3-ubyte.gz could not be downloaded", "--data-dir") == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_segment_longer_than_the_data_is_clipped_and_said_so_in_one_line(tmp_path):
+    result = train(tmp_path / "run", *TWO_AND_TWO, "--image-size", "4", "--segment-length", "600")
+    (line,) = [line for line in result.err.splitlines() if "clipped" in line]
+    assert line == "segments of 600 are longer than the data: clipped to 15"
+
+
+def test_a_folder_that_holds_a_run_is_not_trained_into_again(finished):
+    words = [*DIGITS, "--out", finished]
+    assert_refused(words, 2, f"{finished} already holds a run", "auxrnn resume", "--out", folder=finished)
+
+
+def test_a_folder_that_holds_other_things_is_not_trained_into(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    assert_refused([*DIGITS, "--out", tmp_path], 2, "not an empty folder", "--out", folder=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "predict"])
+def test_a_folder_that_is_not_a_run_is_named(command, tmp_path):
+    words = [command, tmp_path, *(["digit.png"] if command == "predict" else [])]
+    assert_refused(words, 2, f"{tmp_path} is not a run", "auxrnn train", folder=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate"])
+def test_a_run_of_another_format_is_refused_with_both_versions(command, damaged):
+    values = json.loads((damaged / "config.json").read_text())
+    (damaged / "config.json").write_text(json.dumps(values | {"format": 99}))
+    assert_refused([command, damaged], 1, "another version", "run format 99, here 1", folder=damaged)
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"[]", b"{}", b'{"format": 1}', b'{"format": 1, "data": 3}', b'{"format": 1, "dat": "x"}']
+)
+def test_a_damaged_config_of_a_run_is_named(command, content, damaged):
+    (damaged / "config.json").write_bytes(content)
+    assert_refused([command, damaged], 1, damaged / "config.json", "is damaged", "train again", folder=damaged)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b'{"class_names": ["0"], "image_format": {"side": 8}}'])
+def test_a_damaged_model_card_is_named(content, damaged):
+    (damaged / "model.json").write_bytes(content)
+    assert_refused(["evaluate", damaged], 1, damaged / "model.json", "damaged", "train again", folder=damaged)
+
+
+@pytest.mark.parametrize("num_bytes", [0, 50, 2000])
+def test_damaged_weights_are_named_and_resume_writes_them_again(num_bytes, damaged):
+    path = damaged / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:num_bytes])
+    assert_refused(["evaluate", damaged], 1, f"{path} is damaged", "delete it", "auxrnn resume", folder=damaged)
+    path.unlink()
+    assert call("resume", damaged).code == 0
+    assert path.read_bytes() == whole
+
+
+def test_an_unfinished_run_is_not_evaluated(damaged):
+    (damaged / "model.safetensors").unlink()
+    assert_refused(["evaluate", damaged], 1, "has not finished", f"auxrnn resume {damaged}", folder=damaged)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"), [(["--weights", "best"], "no best weights"), (["--split", "validation"], "no validation split")]
+)
+def test_what_needs_a_validation_split_is_refused_without_one(words, part, finished):
+    assert_refused(["evaluate", finished, *words], 2, part, folder=finished)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("large.png", ["image of 20x30 pixels", "resize it to 8x8 or 14x14"]),
+        ("large.npy", ["shape [3, 5]", "images of 8x8 or 14x14 or sequences of 196 steps"]),
+        ("notes.txt", ["cannot be read as an image", "PNG"]),
+        ("notes.npy", ["cannot be read as an array", "numpy"]),
+        ("nope.png", ["cannot be read as an image", "No such file"]),
+        ("nope.npy", ["cannot be read as an array", "No such file"]),
+    ],
+)
+def test_a_file_that_cannot_be_predicted_is_named(name, parts, finished, tmp_path):
+    Image.new("L", (30, 20)).save(tmp_path / "large.png")
+    np.save(tmp_path / "large.npy", np.zeros((3, 5), np.uint8))
+    for notes in ("notes.txt", "notes.npy"):
+        (tmp_path / notes).write_text("buy milk")
+    assert_refused(["predict", finished, name], 1, name, *parts, folder=tmp_path)
+
+
+@pytest.mark.parametrize("out", ["file/run", "file/deep/run", "/proc/run"])
+def test_a_folder_that_cannot_be_written_is_named(out, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert_refused([*DIGITS, "--out", out], 1, f"cannot write {out}", "another folder", folder=tmp_path)
+
+
+@contextlib.contextmanager
+def full_after(num_bytes):
+    """Let no file grow beyond so many bytes; Python ignores the signal, so that the write fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", ["environment.json", "config.json"])
+def test_a_disk_full_at_the_start_leaves_no_run_folder(name, finished, tmp_path):
+    with full_after((finished / name).stat().st_size - 10):
+        assert_refused([*DIGITS, "--out", "run"], 1, "cannot write", name, "free some space", folder=tmp_path)
+
+
+def test_a_disk_full_at_a_checkpoint_leaves_no_half_of_it_and_the_run_resumes(finished, tmp_path):
+    run, checkpoint = tmp_path / "run", next((finished / "checkpoints").glob("*.safetensors"))
+    with full_after(checkpoint.stat().st_size - 10):
+        assert_one_sentence(call(*DIGITS, "--out", run), 1, "cannot write", checkpoint.parent.name, "free some space")
+    assert files_below(run / "checkpoints") == []
+    assert call("resume", run).code == 0
+    assert (run / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
+
+
+def test_a_disk_full_in_the_records_leaves_whole_lines_and_the_run_resumes(finished, tmp_path):
+    words = ["--objective", "none", "--train-steps", "60", "--log-every", "1", "--evaluate-every", "60"]
+    with full_after(9000):
+        result = call("train", "digits", *TINY, *words, "--out", "run")
+    assert_one_sentence(result, 1, "cannot write run/metrics.jsonl", "free some space")
+    content = (tmp_path / "run" / "metrics.jsonl").read_text()
+    assert content.endswith("\n")
+    steps = [json.loads(line)["step"] for line in content.splitlines()]
+    assert steps == list(range(len(steps)))
+    assert len(steps) > 20
+    assert call("resume", "run").code == 0
+
+
+def test_a_run_that_is_no_run_to_start_from_is_named(tmp_path):
+    assert_refused([*DIGITS, "--out", "run", "--init-from", "nope"], 2, "nope is not a run", folder=tmp_path)
+
+
+def test_a_run_of_other_sizes_to_start_from_is_named(finished, tmp_path):
+    words = [*DIGITS, "--out", "run", "--init-from", finished, "--hidden-size", "5"]
+    assert_refused(words, 2, f"networks of {finished} have other sizes", "--hidden-size", folder=tmp_path)
+
+
+def test_an_evaluation_that_is_not_finite_stops_the_run_and_is_not_recorded(tmp_path):
+    result = call(*DIGITS, "--lr", "1e30", "--clip-norm", "0", "--evaluate-every", 1, "--out", tmp_path / "run")
+    assert_one_sentence(result, 1, "the loss of an evaluation is not a finite number at update 1 of phase pretrain")
+    assert "NaN" not in (tmp_path / "run" / "metrics.jsonl").read_text()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_a_checkpoint_that_is(tmp_path):
+    result = call(*DIGITS, "--lr", "1e30", "--clip-norm", "0", "--evaluate-every", 2, "--out", tmp_path / "run")
+    (path,) = (tmp_path / "run" / "checkpoints").glob("*.safetensors")
+    assert_one_sentence(result, 1, "not a finite number at update 2 of phase pretrain", path, "smaller --lr")
+    assert all(tensor.isfinite().all() for tensor in load_file(path).values())
+    assert not (tmp_path / "run" / "model.safetensors").exists()
