@@ -1,7 +1,11 @@
-"""Every test runs on one thread and from the same seed."""
+"""Every test runs on one thread and from the same seed; hypothesis sets no deadlines, since the machine may be busy."""
 
+import hypothesis
 import pytest
 import torch
+
+hypothesis.settings.register_profile("busy machine", deadline=None)
+hypothesis.settings.load_profile("busy machine")
 
 
 @pytest.fixture(autouse=True)

@@ -43,16 +43,24 @@ class FileRecorder:
 
     def flush(self) -> int:
         """Flush the file to the disk and give its size."""
-        with self.path.open("ab") as file:
-            os.fsync(file.fileno())
-            return file.tell()
+        try:
+            with self.path.open("ab") as file:
+                os.fsync(file.fileno())
+                return file.tell()
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
 
     def rewind(self, mark: int) -> None:
         """Cut the file back to its size at the mark."""
-        self.path.touch()
-        if self.path.stat().st_size < mark:
-            raise RunError(f"{self.path} has lost lines that its checkpoint counts; train again into another folder")
-        os.truncate(self.path, mark)
+        try:
+            self.path.touch()
+            if self.path.stat().st_size < mark:
+                raise RunError(
+                    f"{self.path} has lost lines that its checkpoint counts; train again into another folder"
+                )
+            os.truncate(self.path, mark)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
 
 
 class ListRecorder:

@@ -1,0 +1,93 @@
+"""Rules of the source that no linter knows: where gradients may be cut, who prints, what is never used."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src" / "auxrnn"
+FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+TREES = {name: ast.parse((SOURCE / name).read_text()) for name in FILES}
+
+GRADIENT_NAMES = {"detach", "detach_", "no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "requires_grad_"}
+ALLOWED_BESIDE_BPTT = {
+    "models/decoder.py": ({"no_grad"}, "scheduled sampling: predictions that are fed back carry no gradient"),
+    "models/cells/lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
+    "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
+    "training/rmsprop.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
+    "experiments/demo.py": ({"inference_mode"}, "pictures of rebuilt images need no graph"),
+}
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core", "base", "manager", "handler", "tools"}
+PICKLING_MODULES = {"pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal"}
+PICKLING_CALLS = {"torch.save", "torch.load"}
+
+
+def names_in(tree):
+    """Give every name that code, not text, mentions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def imported_modules(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def called_names(tree):
+    """Give the names of functions that are called by a bare name."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {call.id for call in calls if isinstance(call, ast.Name)}
+
+
+def test_the_source_is_found():
+    assert {"bptt.py", "models/encoder.py", "training/step.py"} <= set(FILES)
+
+
+def test_gradients_are_cut_in_bptt_alone_or_for_a_listed_reason():
+    found = {name: GRADIENT_NAMES & set(names_in(tree)) for name, tree in TREES.items() if name != "bptt.py"}
+    assert {name: names for name, names in found.items() if names} == {
+        name: names for name, (names, _reason) in ALLOWED_BESIDE_BPTT.items()
+    }
+
+
+def test_only_the_command_line_prints():
+    assert [name for name in FILES if name != "cli.py" and {"print", "pprint"} & called_names(TREES[name])] == []
+
+
+def test_no_file_hides_behind_a_vague_name():
+    assert [name for name in FILES if VAGUE_NAMES & set(Path(name).with_suffix("").parts)] == []
+
+
+def test_every_module_says_what_lives_there():
+    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+
+
+def test_annotations_stay_real_so_that_shapes_are_checked():
+    assert [name for name, tree in TREES.items() if "__future__" in imported_modules(tree)] == []
+
+
+def test_nothing_is_pickled():
+    for tree in TREES.values():
+        modules = set(imported_modules(tree))
+        attributes = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not PICKLING_MODULES & {module.split(".")[0] for module in modules}
+        assert not PICKLING_CALLS & (attributes | modules)
+        assert "allow_pickle=True" not in ast.unparse(tree)
+
+
+def test_nothing_is_evaluated_from_text_and_nothing_imported_by_star():
+    assert [name for name, tree in TREES.items() if {"exec", "eval", "quit", "exit"} & called_names(tree)] == []
+    assert [name for name, tree in TREES.items() if "*" in names_in(tree)] == []
+    assert [name for name in FILES if "sys.path" in ast.unparse(TREES[name])] == []
+
+
+def test_test_files_have_names_of_their_own():
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -1,0 +1,73 @@
+"""Both objectives teach a memory that labels alone cannot teach through the same window.
+
+A cue, and right after it the class, are shown in the first two steps and again at random times of the first half; then
+comes noise for four times the window. Labels alone never see a class inside their window. Rebuilding the past needs
+the class, and so does predicting what follows the next cue; from there on the label has only to be read off.
+"""
+
+import numpy as np
+import pytest
+
+from auxrnn.build import InputSpec, build_network, build_session
+from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
+from auxrnn.data.datasets import Split
+from auxrnn.training.loop import train
+from auxrnn.training.record import ListRecorder
+
+NUM_CLASSES, NUM_STEPS, NUM_TELLING, WINDOW = 4, 80, 40, 10
+PRETRAIN_STEPS, TRAIN_STEPS, BATCH_SIZE, NUM_EXAMPLES = 800, 300, 32, 2000
+CHANCE = 100 / NUM_CLASSES
+
+
+def make_split(num_examples, seed):
+    """Make sequences of noise with cues in channel 0, each followed by the class in the channel of its own."""
+    rng = np.random.default_rng(seed)
+    x_NTD = 0.1 * rng.standard_normal((num_examples, NUM_STEPS, 1 + NUM_CLASSES)).astype(np.float32)
+    label_N = rng.integers(0, NUM_CLASSES, num_examples)
+    for row, label in enumerate(label_N):
+        step = 0
+        while step < NUM_TELLING - 1:
+            x_NTD[row, step, 0] += 1
+            x_NTD[row, step + 1, 1 + label] += 1
+            step += int(rng.integers(3, 24))
+    return Split(x_NTD, label_N)
+
+
+def make_config(objective):
+    """Give every objective the same number of updates in all, and two halvings of the rate while labels count."""
+    pretrain_steps = 0 if objective == "none" else PRETRAIN_STEPS
+    train_steps = PRETRAIN_STEPS + TRAIN_STEPS - pretrain_steps
+    return RunConfig(
+        data=DataConfig(data="synthetic"),
+        model=ModelConfig(hidden_size=32, embedding_size=16, head_size=32),
+        segments=SegmentConfig(segment_length=30, order="forward", placement="past"),
+        loss=ObjectiveConfig(objective=objective, supervised_window=WINDOW, auxiliary_window=WINDOW, sampling_steps=0),
+        schedule=ScheduleConfig(
+            pretrain_steps=pretrain_steps,
+            train_steps=train_steps,
+            batch_size=BATCH_SIZE,
+            lr=3e-3,
+            lr_halving_epochs=train_steps / 3 * BATCH_SIZE / NUM_EXAMPLES,
+        ),
+        evaluate_every=10_000,
+    )
+
+
+def accuracy_of(objective):
+    """Train, and give the accuracy on new sequences in percent."""
+    config, recorder = make_config(objective), ListRecorder()
+    network = build_network(config, InputSpec(1 + NUM_CLASSES, None, NUM_CLASSES, NUM_STEPS))
+    splits = {"train": make_split(NUM_EXAMPLES, 1), "test": make_split(500, 2)}
+    train(build_session(config, network, recorder=recorder, folder=None, **splits))
+    return recorder.events[-1]["test_accuracy"]
+
+
+@pytest.mark.slow
+def test_a_truncated_lstm_alone_stays_at_chance():
+    assert accuracy_of("none") < CHANCE + 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["reconstruct", "predict"])
+def test_an_auxiliary_objective_solves_it_with_the_same_window_and_updates(objective):
+    assert accuracy_of(objective) > CHANCE + 40

@@ -1,0 +1,54 @@
+"""Rates and probabilities: the paper's values, and never out of range."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxrnn.training.schedules import pretrain_lr, train_lr, true_token_probability
+
+STEPS = st.integers(0, 10**7)
+RATES = st.floats(1e-6, 1.0)
+
+
+def test_pretraining_halves_the_papers_rate_once_halfway():
+    rates = [pretrain_lr(step, num_steps=100, lr=1e-3) for step in range(100)]
+    assert rates == [1e-3] * 50 + [5e-4] * 50
+
+
+def test_pretraining_of_an_odd_length_halves_after_its_middle():
+    assert [pretrain_lr(step, num_steps=3, lr=1e-3) for step in range(3)] == [1e-3, 1e-3, 5e-4]
+
+
+def test_training_halves_the_papers_rate_every_300_epochs():
+    steps_per_epoch = 391
+    rates = [train_lr(epoch * steps_per_epoch, halving_steps=300.0 * steps_per_epoch, lr=1e-3) for epoch in range(1000)]
+    assert rates == [1e-3] * 300 + [5e-4] * 300 + [2.5e-4] * 300 + [1.25e-4] * 100
+    assert train_lr(300 * steps_per_epoch - 1, halving_steps=300.0 * steps_per_epoch, lr=1e-3) == 1e-3
+
+
+def test_true_tokens_get_rarer_in_a_line_over_100000_steps():
+    expected = {0: 1.0, 1: 0.99999, 25_000: 0.75, 50_000: 0.5, 99_999: 1e-5, 100_000: 0.0, 391_000: 0.0}
+    for step, probability in expected.items():
+        assert abs(true_token_probability(step, sampling_steps=100_000) - probability) < 1e-12
+
+
+@given(step=STEPS)
+def test_without_sampling_steps_tokens_are_always_true(step):
+    assert true_token_probability(step, sampling_steps=0) == 1.0
+
+
+@given(step=STEPS, more=STEPS, sampling_steps=st.integers(0, 10**6))
+def test_the_probability_stays_a_probability_and_never_rises(step, more, sampling_steps):
+    first, later = (true_token_probability(at, sampling_steps=sampling_steps) for at in (step, step + more))
+    assert 0 <= later <= first <= 1
+
+
+@given(step=STEPS, more=STEPS, num_steps=st.integers(1, 10**7), lr=RATES)
+def test_the_rate_of_pretraining_stays_in_range_and_never_rises(step, more, num_steps, lr):
+    first, later = (pretrain_lr(at, num_steps=num_steps, lr=lr) for at in (step, step + more))
+    assert lr / 2 <= later <= first <= lr
+
+
+@given(step=STEPS, more=STEPS, halving_steps=st.floats(1, 1e9), lr=RATES)
+def test_the_rate_of_training_stays_in_range_and_never_rises(step, more, halving_steps, lr):
+    first, later = (train_lr(at, halving_steps=halving_steps, lr=lr) for at in (step, step + more))
+    assert 0 <= later <= first <= lr
