@@ -62,7 +62,7 @@ class TrainArguments:
 
     run: RunConfig
     out: Path | None = None
-    """Run folder to make (default: runs/DATA-OBJECTIVE-1, or the next free number)."""
+    """Run folder to make (None: runs/DATA-OBJECTIVE-1, or the next free number)."""
     config: Path | None = None
     """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
     json: JsonFlag = False
@@ -77,6 +77,7 @@ def train(argv: Sequence[str]) -> int:
       auxrnn train mnist --config mnist14 --out runs/mnist14
 
     The paper's settings, as long as the paper trained:  auxrnn train mnist --config paper
+
     Ctrl-C stops it and keeps what it has; `auxrnn resume` goes on.
     """
     arguments = parse_train(argv)

@@ -44,7 +44,7 @@ class DataConfig:
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     """Dataset to train on: digits, mnist, pmnist or cifar10."""
     data_dir: Path | None = None
-    """Folder that holds the dataset's files, or receives them (default: $AUXRNN_DATA_DIR, else a cache)."""
+    """Folder that holds the dataset's files, or receives them (None: $AUXRNN_DATA_DIR, else a cache)."""
     image_size: int | None = None
     """Average images down to this many pixels a side; fewer steps, so that experiments fit a desk."""
     permutation: str = "auxrnn-1"
@@ -137,11 +137,11 @@ class ScheduleConfig:
     """How long each phase lasts and how it learns (sections 3.3 and 4.1)."""
 
     pretrain_steps: int | None = None
-    """Updates on the auxiliary loss alone (default: 500, a length that fits a desk; 0 without an objective)."""
+    """Updates on the auxiliary loss alone (None: 500, a length that fits a desk; 0 without an objective)."""
     pretrain_epochs: float | None = None
     """The same in passes over the training data; the paper takes 100."""
     train_steps: int | None = None
-    """Updates with labels (default: 1000, a length that fits a desk); 0 pretrains only."""
+    """Updates with labels (None: 1000, a length that fits a desk); 0 pretrains only."""
     train_epochs: float | None = None
     """The same in passes over the training data; the paper takes 1000."""
     joint: bool = True
@@ -181,11 +181,11 @@ class RunConfig:
     seed: int = 0
     """Seed of every draw: weights, order of the data, anchors, sampling, drop-connect."""
     threads: int | None = None
-    """Processor threads, settled at the start and used again by resume (default: all)."""
+    """Processor threads, settled at the start and used again by resume (None: all)."""
     device: str | None = None
-    """Where to compute: cpu, cuda, cuda:1, mps (default: the first accelerator found, else cpu)."""
+    """Where to compute: cpu, cuda, cuda:1, mps (None: the first accelerator found, else cpu)."""
     evaluate_every: int | None = None
-    """Updates between evaluations (default: ten a phase)."""
+    """Updates between evaluations (None: ten a phase)."""
     checkpoint_every: int = 500
     """Updates between checkpoints; at most this much work is lost to a power cut."""
     log_every: int = 50

@@ -17,15 +17,7 @@ class TrainingProgress:
 
     def __init__(self, phases: list[Phase], console: Console) -> None:
         self.console = console
-        self.bar = Progress(
-            TextColumn("{task.description:>10}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[status]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self.bar = make_bars(console)
         self.tasks: dict[str, TaskID] = {
             phase.name: self.bar.add_task(phase.name, total=phase.num_steps, start=False, status="") for phase in phases
         }
@@ -61,6 +53,19 @@ class TrainingProgress:
         left = (now - start) / done * (tick.phase.num_steps - tick.step) if done else 0.0
         scores = describe_scores(tick.means | tick.scores)
         return f"{tick.phase.name} {tick.step}/{tick.phase.num_steps}  {scores}  {describe_seconds(left)} left"
+
+
+def make_bars(console: Console) -> Progress:
+    """Give bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
+    return Progress(
+        TextColumn("{task.description:>16}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
 
 
 def describe_scores(scores: dict[str, float]) -> str:

@@ -11,15 +11,14 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from auxrnn import runs
 from auxrnn.auxiliary.reconstruct import Reconstruct
@@ -29,6 +28,7 @@ from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Dataset
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
+from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
 from auxrnn.structs import Segments
@@ -175,17 +175,9 @@ def _ending(active: Mapping[str, "subprocess.Popen[bytes]"]) -> Iterator[None]:
 
 
 @contextmanager
-def _watching(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> Iterator[Any]:
+def _watching(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> Iterator[Callable[[], None]]:
     """Show all runs as live bars, from the records that they write."""
-    bars = Progress(
-        TextColumn("{task.description:>16}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[status]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    bars = make_bars(console)
     total = {name: sum(_num_steps(config)) for name, config in planned.items()}
     tasks = {name: bars.add_task(SYSTEMS[name].title, total=total[name], status="waiting") for name in planned}
     said: set[str] = set()
@@ -195,17 +187,13 @@ def _watching(folder: Path, planned: Mapping[str, RunConfig], console: Console) 
     def watch() -> None:
         for name, task in tasks.items():
             step, status = _status(folder / name)
-            _show(bars, task, step, status)
+            bars.update(task, completed=step, status=status)
             if step == total[name] and name not in said and not console.is_terminal:
                 said.add(name)
                 console.print(f"{SYSTEMS[name].title}: {status}", highlight=False)
 
     with bars:
         yield watch
-
-
-def _show(bars: Progress, task: TaskID, step: int, status: str) -> None:
-    bars.update(task, completed=step, status=status)
 
 
 def _status(run_folder: Path) -> tuple[int, str]:
