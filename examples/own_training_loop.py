@@ -63,7 +63,7 @@ def main(num_updates: int = 200) -> None:
     torch.manual_seed(0)
     network, rng = make_network(), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=8, auxiliary_weight=1.0)
+    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=8)
     for step in range(num_updates):
         losses = compute_losses(
             network,
@@ -73,7 +73,7 @@ def main(num_updates: int = 200) -> None:
             true_probability=1 - step / (2 * num_updates),
         )
         optimizer.zero_grad()
-        losses.combine(task.auxiliary_weight).backward()
+        losses.combine(auxiliary_weight=1.0).backward()
         optimizer.step()
         if (step + 1) % 50 == 0 and losses.supervised is not None and losses.auxiliary is not None:
             supervised, auxiliary = losses.supervised.mean().item(), losses.auxiliary.mean().item()

@@ -53,7 +53,9 @@ def test_it_learns_and_beats_chance_in_a_pipeline(digits):
 def test_it_works_in_cross_validation_and_grid_search(digits):
     X, y = digits
     assert cross_val_score(AuxRNNClassifier(**TINY), X, y, cv=2).shape == (2,)
-    search = GridSearchCV(AuxRNNClassifier(**TINY), {"objective": ["none", "predict"]}, cv=2).fit(X, y)
+    search = GridSearchCV(
+        AuxRNNClassifier(**TINY), {"objective": ["none", "predict"], "hidden_size": np.array([8])}, cv=2
+    ).fit(X, y)
     assert search.best_params_["objective"] in ("none", "predict")
 
 

@@ -43,7 +43,7 @@ def check_objective(name, first_B=None):
     """Compare a whole auxiliary step with a loop over its segments, divided once by the number of tokens."""
     network, batch = make_network(name, auxiliary_window=WINDOW), make_batch(num_steps=T, first_B=first_B)
     objective, encoder = network.objective, network.encoder
-    losses = compute_losses(network, batch, task=Task(False, True, 0, 1.0), draws=DRAWS, true_probability=1.0)
+    losses = compute_losses(network, batch, task=Task(False, True, 0), draws=DRAWS, true_probability=1.0)
     head = objective.decoder.head if name == "reconstruct" else objective.head
     kept = head.draw_kept(DRAWS.rng("decoder drop-connect"))
     segments = objective.sample(batch.length_B, rng=DRAWS.rng("segments"))

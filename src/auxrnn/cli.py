@@ -31,7 +31,7 @@ from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
 from auxrnn.training.loop import Session
 
 RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-JsonFlag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 MOST_COLUMNS = 12
 SUMMARY = """\
@@ -48,7 +48,7 @@ commands:
 
 examples:
   auxrnn demo
-  auxrnn train mnist --image-size 14 --supervised-window 28 --out runs/first
+  auxrnn train mnist --config mnist14 --out runs/first
   auxrnn evaluate runs/first
   auxrnn predict runs/first digit.png
 
@@ -65,7 +65,7 @@ class TrainArguments:
     """Run folder to make (None: runs/DATA-OBJECTIVE-1, or the next free number)."""
     config: Path | None = None
     """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
-    json: JsonFlag = False
+    json: Flag = False
     """Print the result as one JSON object."""
 
 
@@ -105,7 +105,7 @@ class ResumeArguments:
 
     run: RunFolder
     """Run folder that `auxrnn train` made."""
-    json: JsonFlag = False
+    json: Flag = False
     """Print the result as one JSON object."""
 
 
@@ -136,7 +136,7 @@ class EvaluateArguments:
     """The final weights, or the best on the validation split."""
     data_dir: Path | None = None
     """Folder that holds the dataset's files, where it is not that of the training."""
-    json: JsonFlag = False
+    json: Flag = False
     """Print one JSON object: accuracy (percent), loss, examples, confusion, recall."""
 
 
@@ -177,7 +177,7 @@ class PredictArguments:
     """Images (PNG, JPEG, ...) or arrays (.npy, .npz) of the size the run was trained on."""
     weights: runs.Weights = "final"
     """The final weights, or the best on the validation split."""
-    json: JsonFlag = False
+    json: Flag = False
     """Print one JSON object: for each sequence its file, class and probabilities."""
 
 
@@ -213,9 +213,9 @@ class DemoArguments:
     """Folder for the four runs and the page index.html."""
     seed: int = 0
     """Seed of every draw."""
-    smoke: JsonFlag = False
+    smoke: Flag = False
     """Only a few updates, to see that everything works; the figures mean nothing."""
-    json: JsonFlag = False
+    json: Flag = False
     """Print one JSON object: accuracies in percent on the test split, and seconds."""
 
 
@@ -249,7 +249,7 @@ def demo(argv: Sequence[str]) -> int:
 class InfoArguments:
     """Options of `info`."""
 
-    json: JsonFlag = False
+    json: Flag = False
     """Print one JSON object."""
 
 
@@ -384,9 +384,12 @@ def _stopping(session: Session) -> Iterator[None]:
     """Let the first Ctrl-C (or SIGTERM) stop the training after the update under way, and the second one at once."""
     asked = [False]
 
-    def ask(_signum: int, _frame: object) -> None:
+    def ask(signum: int, _frame: object) -> None:
         if asked[0]:
-            raise KeyboardInterrupt
+            # A second request by another process (the demo ends its runs so) must not cost the checkpoint.
+            if signum == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         asked[0] = True
         _say("stopping after this update; Ctrl-C again stops at once")
 

@@ -120,7 +120,7 @@ class ObjectiveConfig:
     sampling_steps: int = 100_000
     """Steps over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens."""
     feedback: Literal["sample", "argmax"] = "sample"
-    """How a predicted character is chosen when it is fed back."""
+    """How a predicted character is chosen when it is fed back (characters only)."""
 
     def __post_init__(self) -> None:
         for name in ("supervised_window", "auxiliary_window"):
@@ -130,6 +130,7 @@ class ObjectiveConfig:
         if self.objective == "predict" and self.auxiliary_window == 0:
             raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
         _check_at_least(self, 0, "sampling_steps", "auxiliary_weight")
+        _check_finite(self, "auxiliary_weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,12 +264,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         sentence = name_fields(str(error), like="'{}'")
         raise UsageError(f"{path}: {sentence}") from error
     return values
-
-
-def read_json(path: Path) -> RunConfig:
-    """Read a config that `write_json` wrote."""
-    values = json.loads(path.read_text())
-    return unflatten({name: value for name, value in values.items() if name != "format"})
 
 
 def to_json(config: RunConfig) -> str:

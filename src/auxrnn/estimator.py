@@ -137,7 +137,9 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return answer
 
     def _config_values(self) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in FIELDS_ALIKE}
+        given = {name: getattr(self, name) for name in FIELDS_ALIKE}
+        # A grid made with numpy holds numpy's numbers.
+        values = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         if self.objective == "none":
             # A plain LSTM has nothing to pretrain; the same parameters then mean training with labels alone.
             values["pretrain_steps"] = 0

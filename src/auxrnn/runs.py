@@ -68,8 +68,8 @@ def settle(config: RunConfig) -> RunConfig:
     data_dir, init_from = config.data.data_dir, config.init_from
     return replace(
         config,
-        data=replace(config.data, data_dir=None if data_dir is None else data_dir.absolute()),
-        init_from=None if init_from is None else init_from.absolute(),
+        data=replace(config.data, data_dir=None if data_dir is None else data_dir.expanduser().absolute()),
+        init_from=None if init_from is None else init_from.expanduser().absolute(),
         threads=config.threads or torch.get_num_threads(),
         device=config.device or _find_device(),
     )
@@ -148,7 +148,10 @@ def train_or_resume(session: Session) -> bool:
     """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
     folder = session.folder
     assert folder is not None
-    is_done = train(session, load_newest(session.checkpoint_folder))
+    checkpoint = load_newest(session.checkpoint_folder)
+    if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
+        raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
+    is_done = train(session, checkpoint)
     if is_done:
         save_weights(session.network, folder / "model.safetensors")
     return is_done
@@ -191,7 +194,7 @@ def read_config(folder: Path) -> RunConfig:
             " use that version, or train again"
         )
     try:
-        return configs.read_json(path)
+        return configs.unflatten({name: value for name, value in values.items() if name != "format"})
     except (UsageError, TypeError) as error:
         raise _damaged(path) from error
 
@@ -202,7 +205,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
-    """Load a finished run's network, on the device it was trained on or else the CPU."""
+    """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow."""
     config = read_config(folder)
     if not is_finished(folder):
         raise RunError(f"{folder} has not finished training; `auxrnn resume {folder}` continues it")
@@ -240,6 +243,8 @@ def _find_device() -> str:
 
 def _find_commit() -> str | None:
     """Give the commit of the source this package runs from, where it is a checkout of its own."""
+    if not (Path(__file__).parents[2] / ".git").exists():
+        return None
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - fixed words

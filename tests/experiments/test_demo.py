@@ -66,7 +66,7 @@ def test_a_folder_with_another_demo_is_refused(smoke):
     folder, _ = smoke
     with pytest.raises(subprocess.CalledProcessError) as refused:
         run_demo(folder, "--smoke", "--seed", "1")
-    assert refused.value.returncode == 1
+    assert refused.value.returncode == 2
     assert "holds a demo with other settings" in refused.value.stderr
 
 

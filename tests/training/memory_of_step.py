@@ -29,7 +29,7 @@ def main() -> None:
     network = build_network(unflatten(values), InputSpec(1, None, 10, int(num_steps)))
     optimizer = RMSProp(network.parameters(), lr=1e-3)
     batch = SequenceBatch(torch.rand(BATCH_SIZE, int(num_steps), 1), torch.zeros(BATCH_SIZE, dtype=torch.long))
-    task = Task(True, objective != "none", values["supervised_window"], 1.0)
+    task = Task(True, objective != "none", values["supervised_window"])
     before = measure_memory().now
     for step in range(2):
         reset_peak()

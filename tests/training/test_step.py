@@ -11,7 +11,7 @@ from tiny_network import make_batch, make_network
 
 B, T = 4, 20
 DRAWS = Draws(3, "test", 7)
-SUPERVISED, AUXILIARY, JOINT = Task(True, False, 5, 1.0), Task(False, True, 5, 1.0), Task(True, True, 5, 1.0)
+SUPERVISED, AUXILIARY, JOINT = Task(True, False, 5), Task(False, True, 5), Task(True, True, 5)
 OBJECTIVES = ["reconstruct", "predict"]
 
 
@@ -78,7 +78,7 @@ def test_combining_divides_each_sum_by_its_count():
         LossSum(torch.tensor(total), torch.tensor(count)) for total, count in ((6.0, 3), (40.0, 8))
     )
     assert float(Losses(supervised, auxiliary, torch.tensor(0)).combine(0.1)) == pytest.approx(2.5)
-    assert float(Losses(None, auxiliary, None).combine(0.1)) == pytest.approx(0.5)
+    assert float(Losses(None, auxiliary, None).combine(0.1)) == pytest.approx(5.0)
     assert float(Losses(supervised, None, torch.tensor(0)).combine(0.1)) == 2.0
 
 
@@ -96,7 +96,7 @@ def test_window_0_leaves_the_encoder_without_gradient_when_only_labels_count(obj
 def test_the_supervised_gradient_reaches_exactly_the_last_inputs(objective, window, is_joint):
     network, batch = make_network(objective), make_batch()
     batch.x_BT.requires_grad_()
-    task = Task(True, is_joint, window, 1.0)
+    task = Task(True, is_joint, window)
     (grad_BTD,) = torch.autograd.grad(compute(network, batch, task).supervised.mean(), batch.x_BT)
     assert (grad_BTD.abs().sum(dim=(0, 2)) > 0).tolist() == [t >= T - window for t in range(T)]
 

@@ -31,7 +31,7 @@ def sample_past_segments(
     """
     row_M, seq_len_M, length_M = _lay_out(seq_len_B, geometry)
     last_M = seq_len_M - 1
-    anchor_draw_M, start_draw_M = _draw_uniform(len(seq_len_B), geometry, rng).to(row_M.device)
+    anchor_draw_M, start_draw_M = _draw_uniform(len(seq_len_B), geometry, rng)
     first_anchor_M = last_M.clamp(max=1) if placement == "past_future" else length_M
     anchor_M = _between(first_anchor_M, last_M, anchor_draw_M)
     last_start_M = {
@@ -46,7 +46,7 @@ def sample_past_segments(
 def sample_future_segments(seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, rng: torch.Generator) -> Segments:
     """Draw segments to predict, which start at their anchor: a uniform on [0, T-1-l']."""
     row_M, seq_len_M, length_M = _lay_out(seq_len_B, geometry)
-    anchor_draw_M, _ = _draw_uniform(len(seq_len_B), geometry, rng).to(row_M.device)
+    anchor_draw_M, _ = _draw_uniform(len(seq_len_B), geometry, rng)
     anchor_M = _between(torch.zeros_like(length_M), seq_len_M - 1 - length_M, anchor_draw_M)
     return Segments(row_M, anchor_M, anchor_M, length_M)
 
@@ -81,5 +81,8 @@ def _draw_uniform(num_rows: int, geometry: Geometry, rng: torch.Generator) -> Fl
 def _between(
     first_M: Int[Tensor, " M"], last_M: Int[Tensor, " M"], uniform_M: Float[Tensor, " M"]
 ) -> Int[Tensor, " M"]:
-    """Turn uniform draws of [0, 1) into whole numbers from `first_M` to `last_M`, both included."""
-    return first_M + ((last_M - first_M + 1) * uniform_M).long()
+    """Turn uniform draws of [0, 1) into whole numbers from `first_M` to `last_M`, both included.
+
+    The draws are doubles on the CPU, whatever the device: not every device has doubles.
+    """
+    return first_M + ((last_M - first_M + 1).cpu() * uniform_M).long().to(first_M.device)

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from auxrnn.bptt import read_all
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Dataset
-from auxrnn.errors import RunError
+from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
 from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
@@ -113,11 +114,13 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
     _check_folder(folder, planned)
     start = time.monotonic()
     is_new = not all(runs.is_finished(folder / name) for name in planned)
-    if is_new:
-        _train_all(folder, planned, console)
+    try:
+        if is_new:
+            _train_all(folder, planned, console)
+    finally:
+        seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     dataset = runs.load_dataset(planned["reconstruct"])
     _keep_reconstructions(folder, dataset)
-    seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
     page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned))
     return DemoResult(rows, seconds, page)
@@ -127,7 +130,7 @@ def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
     """Refuse to mix the runs of two different demos in one folder."""
     for name, config in planned.items():
         if (folder / name / "config.json").exists() and runs.read_config(folder / name) != runs.settle(config):
-            raise RunError(f"{folder} holds a demo with other settings; choose another --out or remove that folder")
+            raise UsageError(f"{folder} holds a demo with other settings; choose another --out or remove that folder")
 
 
 def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> None:
@@ -165,6 +168,7 @@ def _check_ended(folder: Path, name: str, code: int) -> None:
 @contextmanager
 def _ending(active: Mapping[str, "subprocess.Popen[bytes]"]) -> Iterator[None]:
     """Leave no process behind, whatever happens; a run told to stop keeps what it has."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
@@ -172,6 +176,7 @@ def _ending(active: Mapping[str, "subprocess.Popen[bytes]"]) -> Iterator[None]:
             process.terminate()
         for process in active.values():
             process.wait()
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -40,7 +40,15 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:
     write_aside(folder / f"{stem}.json", json.dumps(sums | {"values": checkpoint.values}, indent=1) + "\n")
     for old in sorted(folder.glob("step-*.json"))[:-NUM_KEPT]:
         old.unlink()
-        old.with_suffix(".safetensors").unlink(missing_ok=True)
+    _remove_leftovers(folder)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove tensors whose JSON is gone or never came, and what a kill left half-written."""
+    kept = {path.stem for path in folder.glob("step-*.json")}
+    for path in [*folder.glob("step-*.safetensors"), *folder.glob(".step-*")]:
+        if path.stem not in kept:
+            path.unlink(missing_ok=True)
 
 
 def load_newest(folder: Path) -> Checkpoint | None:

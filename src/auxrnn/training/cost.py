@@ -37,7 +37,7 @@ def estimate_time(session: Session) -> Estimate:
 def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
     """Give the least seconds that losses and gradients of one batch took."""
     settings = session.settings
-    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window, settings.auxiliary_weight)
+    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
     least = float("inf")
     for step in range(NUM_TRIED):
@@ -54,7 +54,7 @@ def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
 
 def _evaluation_seconds(session: Session) -> float:
     splits = [split for split in session.splits if split is not None]
-    batch = next(in_order(splits[0], session.batches.batch_size)).to(session.network.device)
+    batch = next(in_order(splits[0], session.batches.batch_size))
     start = time.perf_counter()
     evaluate(session.network, [batch])
     seconds = (time.perf_counter() - start) / len(batch.label_B) * sum(len(split.label_N) for split in splits)

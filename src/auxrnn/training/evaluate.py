@@ -39,7 +39,7 @@ class Evaluation(NamedTuple):
 def evaluate(network: Network, batches: Iterable[SequenceBatch]) -> Evaluation:
     """Classify every sequence once."""
     total, count, confusion_CC = 0.0, 0, None
-    for batch in batches:
+    for batch in (batch.to(network.device) for batch in batches):
         logits_BC = _logits(network, batch)
         num_classes = logits_BC.shape[1]
         total += float(torch.nn.functional.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
@@ -47,13 +47,13 @@ def evaluate(network: Network, batches: Iterable[SequenceBatch]) -> Evaluation:
         pairs = torch.bincount(batch.label_B * num_classes + logits_BC.argmax(dim=1), minlength=num_classes**2)
         confusion_CC = pairs.reshape(num_classes, -1) + (0 if confusion_CC is None else confusion_CC)
     assert confusion_CC is not None, "a split to evaluate must not be empty"
-    return Evaluation(total / count, confusion_CC)
+    return Evaluation(total / count, confusion_CC.cpu())
 
 
 @torch.inference_mode()
 def predict_probabilities(network: Network, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
     """Give the probability of each class for every sequence."""
-    return torch.cat([_logits(network, batch).softmax(dim=1) for batch in batches])
+    return torch.cat([_logits(network, batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
 
 
 @torch.inference_mode()
@@ -61,7 +61,7 @@ def evaluate_auxiliary(network: Network, batches: Iterable[SequenceBatch], *, se
     """Give the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
     objective = as_objective(network)
     total, num_tokens = 0.0, 0
-    for index, batch in enumerate(batches):
+    for index, batch in enumerate(batch.to(network.device) for batch in batches):
         rng = Draws(seed, "evaluation", index).rng("segments")
         segments = objective.sample(batch.length_B, rng=rng)
         (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)], first_B=batch.first_B)

@@ -144,7 +144,8 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
         while position.step < phase.num_steps:
             _update(session, position, optimizer)
             _finish_step(session, position, optimizer, clock)
-            if session.should_stop():
+            is_end = phase is session.phases[-1] and position.step == phase.num_steps
+            if session.should_stop() and not is_end:
                 position.seconds = time.monotonic() - clock
                 _save(session, position, optimizer)
                 return False
@@ -163,7 +164,7 @@ def save_weights(network: Network, path: Path) -> None:
 def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
     """Do one update: the only place where weights change."""
     phase, settings = session.phases[position.phase_index], session.settings
-    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window, settings.auxiliary_weight)
+    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     losses = compute_losses(
         session.network,
         session.batches.at(position.step, phase=phase.name).to(session.network.device),
@@ -219,7 +220,7 @@ def _record_evaluation(session: Session, position: Position, clock: float) -> No
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
-    batches = (batch.to(session.network.device) for batch in in_order(split, session.batches.batch_size))
+    batches = in_order(split, session.batches.batch_size)
     if phase.is_supervised:
         evaluation = evaluate(session.network, batches)
         return {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}

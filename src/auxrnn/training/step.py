@@ -63,7 +63,6 @@ class Task(NamedTuple):
     is_supervised: bool
     is_auxiliary: bool
     supervised_window: Window
-    auxiliary_weight: float
 
 
 class Losses(NamedTuple):
@@ -74,12 +73,13 @@ class Losses(NamedTuple):
     num_correct: Int[Tensor, ""] | None
 
     def combine(self, auxiliary_weight: float) -> Float[Tensor, ""]:
-        """Divide each sum by its count, once, and add them up."""
+        """Divide each sum by its count, once, and add them up; alone, the auxiliary loss has no weight."""
         parts = []
         if self.supervised is not None:
             parts.append(self.supervised.mean())
         if self.auxiliary is not None:
-            parts.append(auxiliary_weight * self.auxiliary.mean())
+            weight = 1.0 if self.supervised is None else auxiliary_weight
+            parts.append(weight * self.auxiliary.mean())
         return torch.stack(parts).sum()
 
 
