@@ -184,7 +184,7 @@ class RunConfig:
     threads: int | None = None
     """Processor threads, settled at the start and used again by resume (None: all)."""
     device: str | None = None
-    """Where to compute: cpu, cuda, cuda:1, mps (None: the first accelerator found, else cpu)."""
+    """Where to compute: cpu, cuda, cuda:1, ... (None: cuda where there is one, else cpu)."""
     evaluate_every: int | None = None
     """Updates between evaluations (None: ten a phase)."""
     checkpoint_every: int = 500
