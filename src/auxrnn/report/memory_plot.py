@@ -26,6 +26,8 @@ FONT_SIZE = 13.0
 LETTER_WIDTH = 0.52 * FONT_SIZE
 LABEL_WIDTH = 74.0
 COLUMN_GAP = 10.0
+# Half of a frame, or of the mark of an anchor, lies outside its cell; the picture must not cut it off.
+FRAME_ROOM = 4.0
 HEADER_HEIGHT = 24.0
 STRIP_GAP = 7.0
 FOOTER_HEIGHT = 46.0
@@ -68,7 +70,7 @@ def memory_height(canvases: Sequence[SegmentCanvas], *, width: float, columns: i
 
 
 def _grid(canvases: Sequence[SegmentCanvas], *, width: float, columns: int) -> Grid:
-    cell_width = (width - LABEL_WIDTH - (columns - 1) * COLUMN_GAP) / columns
+    cell_width = (width - LABEL_WIDTH - (columns - 1) * COLUMN_GAP - FRAME_ROOM) / columns
     height, num_pixels = canvases[0].image_YX.shape
     strip = crop_rows(canvases)[0]
     pixel = cell_width / num_pixels
