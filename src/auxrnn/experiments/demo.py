@@ -37,8 +37,8 @@ from auxrnn.structs import Segments
 WINDOW = 28
 PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
 SMOKE_STEPS = 4
-# The learning rate is halved five times in training with labels; 1437 digits in batches of 64 are 23 updates an epoch.
-NUM_HALVINGS, STEPS_PER_EPOCH = 5, 23
+# Training with labels has five rates, each half of the last; 1437 digits in batches of 64 are 23 updates an epoch.
+NUM_RATES, STEPS_PER_EPOCH = 5, 23
 NUM_PICTURES = 8
 # The anchors of the pictures: from inside the digit to the blank rows below it.
 FIRST_ANCHOR, LAST_ANCHOR = 125, 195
@@ -102,7 +102,7 @@ def configs(*, seed: int, is_smoke: bool) -> dict[str, RunConfig]:
     for name, system in SYSTEMS.items():
         steps = plain if system.objective == "none" else helped
         values = SETTINGS | steps | {"objective": system.objective, "supervised_window": system.window, "seed": seed}
-        values["lr_halving_epochs"] = round(steps["train_steps"] / NUM_HALVINGS / STEPS_PER_EPOCH, 2)
+        values["lr_halving_epochs"] = round(steps["train_steps"] / NUM_RATES / STEPS_PER_EPOCH, 2)
         values["evaluate_every"] = max(1, (pretrain + train) // NUM_EVALUATIONS)
         planned[name] = unflatten(values)
     return planned
