@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from auxrnn import bptt
-from auxrnn.bptt import GRID, Reading
+from auxrnn.bptt import Reading
+from auxrnn.models.cells.walking import GRID
 from slow_reference import read as read_slowly
 from tiny import make_encoder
 

@@ -14,15 +14,7 @@ from torch import Tensor
 
 from auxrnn.config import Window
 from auxrnn.models.encoder import Encoder
-from auxrnn.structs import RNNState, Run, Steps
-
-# States at arbitrary columns are reached from the last multiple of GRID before them: torch gives a cell state only at
-# the end of a call. Smaller means more calls, larger means longer walks.
-GRID = 16
-# So many different columns or fewer are worth a stop of their own, without a walk: the end of the sequences is one.
-FEW = 2
-# The longest stretch read in one call without a graph: bounds the memory for its outputs.
-LONGEST_STRETCH = 64
+from auxrnn.structs import Places, RNNState, Run, Steps
 
 
 class Reading(NamedTuple):
@@ -57,8 +49,8 @@ def read_all(
     is_whole = [reading.window == "full" or reading.window >= num_columns for reading in readings]
     before = [_before_window(reading, whole) for reading, whole in zip(readings, is_whole, strict=True)]
     with torch.set_grad_enabled(torch.is_grad_enabled() and any(is_whole)):
-        row_P = torch.cat([reading.row_M for reading in readings])
-        state = _scan(encoder, x_BT, row_P, torch.cat(before), first_B)
+        places = Places(torch.cat([reading.row_M for reading in readings]), torch.cat(before) + 1)
+        state = encoder.visit(x_BT, encoder.initial_state(x_BT.shape[0]), places, begin_B=first_B)
     states = _split(state, [len(column_M) for column_M in before])
     return [
         state if whole else _run_windows(encoder, x_BT, reading, _cut(state), first_B)
@@ -125,50 +117,5 @@ def _run_windows(
     column_MS = begin_column_M[:, None] + torch.arange(window, device=column_M.device)
     first_M = torch.zeros_like(column_M) if first_B is None else first_B[row_M]
     begin_M = (first_M - begin_column_M).clamp(0, window)
-    return encoder.run(gather_columns(x_BT, row_M, column_MS), start, begin_B=begin_M).state
-
-
-def _scan(
-    encoder: Encoder,
-    x_BT: Steps,
-    row_P: Int[Tensor, " P"],
-    column_P: Int[Tensor, " P"],
-    first_B: Int[Tensor, " B"] | None,
-) -> RNNState:
-    """Read the sequences once, up to the last column asked for, and give the state after each of the `P` places."""
-    num_steps_P = column_P + 1
-    stop_P = num_steps_P
-    if len(torch.unique(num_steps_P)) > FEW:
-        stop_P = num_steps_P // GRID * GRID
-    state = _collect(encoder, x_BT, row_P, stop_P, first_B)
-    rest_P = num_steps_P - stop_P
-    longest_rest = int(rest_P.max()) if len(rest_P) else 0
-    if longest_rest == 0:
-        return state
-    column_PS = stop_P[:, None] + torch.arange(longest_rest, device=stop_P.device)
-    begin_P = None if first_B is None else first_B[row_P] - stop_P
-    return encoder.run(gather_columns(x_BT, row_P, column_PS), state, begin_B=begin_P, end_B=rest_P).state
-
-
-def _collect(
-    encoder: Encoder,
-    x_BT: Steps,
-    row_P: Int[Tensor, " P"],
-    stop_P: Int[Tensor, " P"],
-    first_B: Int[Tensor, " B"] | None,
-) -> RNNState:
-    """Read stretch by stretch, and pick up at each stop the states of the places that wait there."""
-    order_P = stop_P.argsort(stable=True)
-    stops, counts = torch.unique(stop_P, return_counts=True)
-    state, column = encoder.initial_state(x_BT.shape[0]), 0
-    picked = []
-    for stop, waiting_P in zip(stops.tolist(), torch.split(order_P, counts.tolist()), strict=True):
-        while column < stop:
-            end = min(stop, column + LONGEST_STRETCH)
-            begin_B = None if first_B is None else first_B - column
-            state = encoder.run(x_BT[:, column:end], state, begin_B=begin_B).state
-            column = end
-        picked.append(state.select(row_P[waiting_P]))
-    h_LPH = torch.cat([part.h_LBH for part in picked], dim=1)
-    c_LPH = torch.cat([part.c_LBH for part in picked], dim=1)
-    return RNNState(h_LPH, c_LPH).select(order_P.argsort())
+    places = Places(torch.arange(len(row_M), device=row_M.device), torch.full_like(row_M, window))
+    return encoder.visit(gather_columns(x_BT, row_M, column_MS), start, places, begin_B=begin_M)

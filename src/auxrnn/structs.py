@@ -2,7 +2,8 @@
 
 Tensor names end in their dimensions, one letter each: `B` batch, `T` input steps, `S` steps of a segment, `N` segments
 per sequence, `M` segments of a whole batch (B * N), `D` features of an input step, `E` embedding, `H` hidden units,
-`G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer.
+`G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer,
+`P` places (states that are asked for).
 
 An input is either vectors, `x_BTD` (floats: pixels, sensor values), or tokens, `x_BT` (integers: characters).
 Where both are meant, the name is `x_BT` and its type `Steps`.
@@ -61,6 +62,13 @@ class Run(NamedTuple):
 
     h_BTH: Float[Tensor, "B T H"]
     state: RNNState
+
+
+class Places(NamedTuple):
+    """States that are asked for: of row `row_P` after `steps_P` of its columns; `P` counts them."""
+
+    row_P: Int[Tensor, " P"]
+    steps_P: Int[Tensor, " P"]
 
 
 class Segments(NamedTuple):

@@ -7,7 +7,7 @@ from auxrnn.auxiliary.losses import sum_squared_error
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
+from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.heads import Head
 from auxrnn.structs import Draws, RNNState, SequenceBatch
 from tiny import make_encoder
@@ -38,7 +38,7 @@ def start():
 
 def feed(decoder, embedding, x_MSD, start, is_true_MS, kept_OF=None):
     half_MS = torch.full((M, S), 0.5)
-    return decoder.feed(embedding, x_MSD, start, is_true_MS=is_true_MS, uniform_MS=half_MS, kept_OF=kept_OF)
+    return decoder.feed(embedding, x_MSD, start, sampling=Sampling(is_true_MS, half_MS), kept_OF=kept_OF)
 
 
 def some_true(seed=0):

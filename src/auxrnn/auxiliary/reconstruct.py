@@ -8,7 +8,7 @@ from auxrnn.auxiliary.losses import TokenLoss, find_targets
 from auxrnn.auxiliary.segments import Geometry, sample_past_segments, segment_positions
 from auxrnn.bptt import Reading, gather_columns
 from auxrnn.config import Order, Placement, Window
-from auxrnn.models.decoder import Decoder
+from auxrnn.models.decoder import Decoder, Sampling
 from auxrnn.models.encoder import Encoder
 from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
 
@@ -62,17 +62,11 @@ class Reconstruct(nn.Module):
         x_MS, target_MS = self._inputs_and_targets(batch, segments)
         start = self.decoder.start(state)
         kept_OF = None if draws is None else self.decoder.head.draw_kept(draws.rng("decoder drop-connect"))
+        sampling = None
         if draws is not None and true_probability < 1:
             uniform_2MS = torch.rand(2, *x_MS.shape[:2], generator=draws.rng("sampling")).to(x_MS.device)
-            x_MS = self.decoder.feed(
-                encoder.embedding,
-                x_MS,
-                start,
-                is_true_MS=uniform_2MS[0] < true_probability,
-                uniform_MS=uniform_2MS[1],
-                kept_OF=kept_OF,
-            )
-        output_MSO = self.decoder(encoder.embedding, x_MS, start, kept_OF=kept_OF)
+            sampling = Sampling(uniform_2MS[0] < true_probability, uniform_2MS[1])
+        output_MSO = self.decoder(encoder.embedding, x_MS, start, kept_OF=kept_OF, sampling=sampling)
         return self.token_loss(output_MSO, target_MS, find_targets(segments))
 
     def rebuild(
@@ -83,12 +77,9 @@ class Reconstruct(nn.Module):
         start = self.decoder.start(state)
         # One more input than usual, so that the last prediction is also fed back and thereby returned.
         x_MS = torch.cat([x_MS, x_MS[:, :1]], dim=1)
-        is_true_MS = torch.zeros(x_MS.shape[:2], dtype=torch.bool, device=x_MS.device)
         half_MS = torch.full(x_MS.shape[:2], 0.5, device=x_MS.device)
-        fed_MS = self.decoder.feed(
-            encoder.embedding, x_MS, start, is_true_MS=is_true_MS, uniform_MS=half_MS, kept_OF=None
-        )
-        return fed_MS[:, 1:]
+        sampling = Sampling(torch.zeros_like(half_MS, dtype=torch.bool), half_MS)
+        return self.decoder.feed(encoder.embedding, x_MS, start, sampling=sampling, kept_OF=None)[:, 1:]
 
     def _inputs_and_targets(
         self, batch: SequenceBatch, segments: Segments

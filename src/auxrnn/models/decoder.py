@@ -4,11 +4,13 @@
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
+from auxrnn.kernels import lstm as kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import Embedding
 from auxrnn.models.heads import Head
@@ -16,6 +18,19 @@ from auxrnn.structs import RNNState
 
 Feedback = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
 """Turns what the decoder gave, and a uniform draw a row, into the next token it is fed."""
+
+
+class Sampling(NamedTuple):
+    """Which input tokens are true, the first always; the others are what the decoder predicted, by a uniform draw."""
+
+    is_true_MS: Bool[Tensor, "M S"]
+    uniform_MS: Float[Tensor, "M S"]
+
+    def find_own(self) -> Bool[Tensor, "M S"]:
+        """Mark the tokens that the decoder predicts itself."""
+        is_own_MS = ~self.is_true_MS
+        is_own_MS[:, :1] = False
+        return is_own_MS
 
 
 class Decoder(nn.Module):
@@ -45,11 +60,17 @@ class Decoder(nn.Module):
         start: RNNState,
         *,
         kept_OF: Float[Tensor, "O F"] | None,
+        sampling: Sampling | None = None,
     ) -> Float[Tensor, "M S O"]:
-        """Give the prediction after each of the tokens `x_MS`."""
-        input_map = embedding.fold(self.cell.input_map())
-        run = self.cell.run(embedding.prepare(x_MS), start, input_map=input_map)
-        output_MSO: Tensor = self.head(run.h_BTH, kept_OF)
+        """Give the prediction after each of the tokens `x_MS`, some of them replaced as `sampling` says."""
+        if sampling is None:
+            h_MSH = self.cell.run(x_MS, start, embedding=embedding).h_BTH
+        elif self._can_run_fed(x_MS, embedding):
+            h_MSH, _ = self._run_fed(embedding, x_MS, start, sampling, kept_OF)
+        else:
+            fed_MS = self.feed(embedding, x_MS, start, sampling=sampling, kept_OF=kept_OF)
+            h_MSH = self.cell.run(fed_MS, start, embedding=embedding).h_BTH
+        output_MSO: Tensor = self.head(h_MSH, kept_OF)
         return output_MSO
 
     def feed(
@@ -58,30 +79,58 @@ class Decoder(nn.Module):
         x_MS: Shaped[Tensor, "M S *D"],
         start: RNNState,
         *,
-        is_true_MS: Bool[Tensor, "M S"],
-        uniform_MS: Float[Tensor, "M S"],
+        sampling: Sampling,
         kept_OF: Float[Tensor, "O F"] | None,
     ) -> Shaped[Tensor, "M S *D"]:
-        """Replace the tokens not marked true by the decoder's own predictions, token by token; the first stays true.
+        """Replace the tokens not marked true by the decoder's own predictions, token by token.
 
-        What is fed back carries no gradient (section 3.3), so finding it needs no graph: `forward` on the result is
-        the training pass. Rows whose tokens are all true are not run.
+        What is fed back carries no gradient (section 3.3).
         """
-        is_own_MS = ~is_true_MS
-        is_own_MS[:, :1] = False
+        is_own_MS = sampling.find_own()
+        with torch.no_grad():
+            if self._can_run_fed(x_MS, embedding):
+                _, own_MS = self._run_fed(embedding, x_MS, start, sampling, kept_OF)
+            else:
+                own_MS = self._feed_in_torch(embedding, x_MS, start, sampling, kept_OF)
+        return _choose(is_own_MS, own_MS, x_MS)
+
+    def _can_run_fed(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> bool:
+        return embedding.is_foldable and self.feedback in FUSED_FEEDBACK and kernel.can_run(x_MS, self.cell.bias[0])
+
+    def _run_fed(
+        self,
+        embedding: Embedding,
+        x_MS: Shaped[Tensor, "M S *D"],
+        start: RNNState,
+        sampling: Sampling,
+        kept_OF: Float[Tensor, "O F"] | None,
+    ) -> tuple[Float[Tensor, "M S H"], Shaped[Tensor, "M S *D"]]:
+        """Predict and feed back in the same pass that training differentiates."""
+        head = [self.head.hidden.weight, self.head.hidden.bias, self.head.output_weight(kept_OF), self.head.output.bias]
+        feeding = kernel.Feeding(head, sampling.find_own(), sampling.uniform_MS, FUSED_FEEDBACK[self.feedback])
+        return self.cell.run_fed(x_MS, start, feeding, embedding=embedding)
+
+    def _feed_in_torch(
+        self,
+        embedding: Embedding,
+        x_MS: Shaped[Tensor, "M S *D"],
+        start: RNNState,
+        sampling: Sampling,
+        kept_OF: Float[Tensor, "O F"] | None,
+    ) -> Shaped[Tensor, "M S *D"]:
+        """Predict token by token, without a graph. Rows whose tokens are all true are not run."""
+        is_own_MS = sampling.find_own()
         row_R = is_own_MS.any(dim=1).nonzero()[:, 0]
         if len(row_R) == 0:
             return x_MS
-        with torch.no_grad():
-            x_RS, is_own_RS, uniform_RS = x_MS[row_R], is_own_MS[row_R], uniform_MS[row_R]
-            input_map, state = embedding.fold(self.cell.input_map()), start.select(row_R)
-            for step in range(int(is_own_RS.any(dim=0).nonzero().max())):
-                run = self.cell.run(embedding.prepare(x_RS[:, step : step + 1]), state, input_map=input_map)
-                state = run.state
-                guess_R = self.feedback(self.head(run.h_BTH[:, 0], kept_OF), uniform_RS[:, step])
-                x_RS[:, step + 1] = _choose(is_own_RS[:, step + 1], guess_R, x_RS[:, step + 1])
-            own_MS = x_MS.index_copy(0, row_R, x_RS)
-        return _choose(is_own_MS, own_MS, x_MS)
+        x_RS, is_own_RS, uniform_RS = x_MS[row_R], is_own_MS[row_R], sampling.uniform_MS[row_R]
+        state = start.select(row_R)
+        for step in range(int(is_own_RS.any(dim=0).nonzero().max())):
+            run = self.cell.run(x_RS[:, step : step + 1], state, embedding=embedding)
+            state = run.state
+            guess_R = self.feedback(self.head(run.h_BTH[:, 0], kept_OF), uniform_RS[:, step])
+            x_RS[:, step + 1] = _choose(is_own_RS[:, step + 1], guess_R, x_RS[:, step + 1])
+        return x_MS.index_copy(0, row_R, x_RS)
 
 
 def feed_vector(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Float[Tensor, "M O"]:  # noqa: ARG001 - the shape of Feedback
@@ -98,6 +147,14 @@ def feed_sampled(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]
 def feed_argmax(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:  # noqa: ARG001 - the shape of Feedback
     """Feed the likeliest character."""
     return output_MO.argmax(dim=1)
+
+
+FUSED_FEEDBACK: dict[Feedback, int] = {
+    feed_vector: kernel.FEED_VECTOR,
+    feed_sampled: kernel.FEED_SAMPLED,
+    feed_argmax: kernel.FEED_ARGMAX,
+}
+"""The rules that the fused kernel knows."""
 
 
 def _choose(condition: Bool[Tensor, "*M"], yes: Tensor, no: Tensor) -> Tensor:

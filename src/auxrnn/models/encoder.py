@@ -1,7 +1,8 @@
 """The input embedding and the main recurrent network.
 
-The embedding of vectors is linear, so it is folded into the input weights of whatever recurrence reads it:
-W_ih (E x + b) = (W_ih E) x + W_ih b. The same function, and a pixel costs D multiply-adds a gate instead of E.
+An embedding is linear, so it is folded into the input weights of whatever recurrence reads it:
+W_ih (E x + b) = (W_ih E) x + W_ih b. The same function, and a pixel costs D multiply-adds a gate instead of E, a token
+one row of a table.
 """
 
 import torch
@@ -10,11 +11,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.cells.lstm import LSTM, InputMap
-from auxrnn.structs import RNNState, Run, Steps
+from auxrnn.structs import Places, RNNState, Run, Steps
+
+# A folded table has a column for each token and must be made anew in every step: not worth it for words.
+LARGEST_TABLE = 512
 
 
 class VectorEmbedding(nn.Module):
     """A linear map of each input vector, never applied by itself but folded into the weights that read it."""
+
+    is_foldable = True
 
     def __init__(self, input_size: int, *, embedding_size: int) -> None:
         super().__init__()
@@ -22,30 +28,32 @@ class VectorEmbedding(nn.Module):
         self.weight_ED = nn.Parameter(nn.init.xavier_uniform_(torch.empty(embedding_size, input_size)))
         self.bias_E = nn.Parameter(torch.zeros(embedding_size))
 
-    def prepare(self, x_BTD: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Give the steps as the folded weights read them: unchanged."""
-        return x_BTD
-
     def fold(self, weights: InputMap) -> InputMap:
         """Give the weights that read the input itself and do what `weights` does on the embedded input."""
         weight_GE, bias_G = weights
         return InputMap(weight_GE @ self.weight_ED, bias_G + weight_GE @ self.bias_E)
 
+    def embed(self, x_BTD: Float[Tensor, "B T D"], weights: InputMap) -> tuple[Float[Tensor, "B T D"], InputMap]:
+        """Give the steps themselves and the folded weights."""
+        return x_BTD, self.fold(weights)
+
 
 class NoEmbedding(nn.Module):
     """Vectors as they are: the paper's ablation without an embedding."""
+
+    is_foldable = True
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
         self.embedding_size = input_size
 
-    def prepare(self, x_BTD: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Give the steps unchanged."""
-        return x_BTD
-
     def fold(self, weights: InputMap) -> InputMap:
         """Give the weights unchanged."""
         return weights
+
+    def embed(self, x_BTD: Float[Tensor, "B T D"], weights: InputMap) -> tuple[Float[Tensor, "B T D"], InputMap]:
+        """Give both unchanged."""
+        return x_BTD, weights
 
 
 class TokenEmbedding(nn.Module):
@@ -54,15 +62,16 @@ class TokenEmbedding(nn.Module):
     def __init__(self, vocabulary_size: int, *, embedding_size: int) -> None:
         super().__init__()
         self.embedding_size = embedding_size
+        self.is_foldable = vocabulary_size <= LARGEST_TABLE
         self.weight_VE = nn.Parameter(nn.init.xavier_uniform_(torch.empty(vocabulary_size, embedding_size)))
 
-    def prepare(self, x_BT: Int[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
-        """Look the tokens up."""
-        return F.embedding(x_BT, self.weight_VE)
-
     def fold(self, weights: InputMap) -> InputMap:
-        """Give the weights unchanged: they read the looked-up vectors."""
-        return weights
+        """Give the weights that read one-hot tokens: a table with a column for each."""
+        return InputMap(weights.weight_GI @ self.weight_VE.T, weights.bias_G)
+
+    def embed(self, x_BT: Int[Tensor, "B T"], weights: InputMap) -> tuple[Float[Tensor, "B T E"], InputMap]:
+        """Look the tokens up."""
+        return F.embedding(x_BT, self.weight_VE), weights
 
 
 Embedding = VectorEmbedding | NoEmbedding | TokenEmbedding
@@ -89,10 +98,10 @@ class Encoder(nn.Module):
         end_B: Int[Tensor, " B"] | None = None,
     ) -> Run:
         """Read a stretch of steps; rows may begin late or end early, as in `LSTM.run`."""
-        return self.cell.run(
-            self.embedding.prepare(x_BT),
-            state,
-            input_map=self.embedding.fold(self.cell.input_map()),
-            begin_B=begin_B,
-            end_B=end_B,
-        )
+        return self.cell.run(x_BT, state, embedding=self.embedding, begin_B=begin_B, end_B=end_B)
+
+    def visit(
+        self, x_BT: Steps, state: RNNState, places: Places, *, begin_B: Int[Tensor, " B"] | None = None
+    ) -> RNNState:
+        """Give the states at some places of the sequences, as `LSTM.visit`."""
+        return self.cell.visit(x_BT, state, places, embedding=self.embedding, begin_B=begin_B)

@@ -32,5 +32,8 @@ class Head(nn.Module):
     ) -> Float[Tensor, "*B C"]:
         """Give the outputs; `kept_CF` from `draw_kept` in training, None at evaluation."""
         hidden_BF = F.relu(self.hidden(x_BH))
-        weight_CF = self.output.weight if kept_CF is None else kept_CF * self.output.weight
-        return F.linear(hidden_BF, weight_CF, self.output.bias)
+        return F.linear(hidden_BF, self.output_weight(kept_CF), self.output.bias)
+
+    def output_weight(self, kept_CF: Float[Tensor, "C F"] | None) -> Float[Tensor, "C F"]:
+        """Give the second layer's weights, of which `kept_CF` are kept."""
+        return self.output.weight if kept_CF is None else kept_CF * self.output.weight

@@ -1,15 +1,19 @@
 """The LSTM (Hochreiter and Schmidhuber, 1997): one bias a gate, and rows that may begin late or end early.
 
-Gates stand in torch's order: input, forget, cell, output. torch runs the recurrence (oneDNN on CPUs, cuDNN on GPUs).
+Gates stand in torch's order: input, forget, cell, output. In single precision on CPUs the fused kernel runs the
+recurrence; anywhere else torch does (oneDNN, cuDNN). The torch path is the readable reference for the kernel.
 """
 
-from typing import NamedTuple
+import functools
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from auxrnn.structs import RNNState, Run
+from auxrnn.kernels import lstm as kernel
+from auxrnn.models.cells.walking import walk
+from auxrnn.structs import Places, RNNState, Run, Steps
 
 # Large enough that a sigmoid of it is exactly 0 or 1 in single and double precision; small enough for half precision.
 SATURATING = 1e4
@@ -20,6 +24,21 @@ class InputMap(NamedTuple):
 
     weight_GI: Float[Tensor, "G I"]
     bias_G: Float[Tensor, " G"]
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """An input embedding, as a recurrence sees it."""
+
+    @property
+    def is_foldable(self) -> bool:
+        """Whether `fold` is worth its cost."""
+
+    def fold(self, weights: InputMap) -> InputMap:
+        """Give the weights that read x itself (or one-hot tokens) and do what `weights` does on the embedded x."""
+
+    def embed(self, x_BT: Steps, weights: InputMap) -> tuple[Float[Tensor, "B T I"], InputMap]:
+        """Give vectors, and the weights that read them, to the same effect."""
 
 
 class LSTM(nn.Module):
@@ -52,36 +71,97 @@ class LSTM(nn.Module):
         zeros_LBH = self.bias[0].new_zeros(self.num_layers, num_rows, self.hidden_size)
         return RNNState(zeros_LBH, zeros_LBH)
 
-    def input_map(self) -> InputMap:
-        """Give how an input step enters the bottom layer."""
-        return InputMap(self.weight_ih[0], self.bias[0])
-
     def run(
         self,
-        x_BTI: Float[Tensor, "B T I"],
+        x_BT: Steps,
         state: RNNState,
         *,
-        input_map: InputMap | None = None,
+        embedding: Embeds | None = None,
         begin_B: Int[Tensor, " B"] | None = None,
         end_B: Int[Tensor, " B"] | None = None,
     ) -> Run:
         """Read the steps `begin_B <= t < end_B` of each row, and give all outputs and the state after the last of them.
 
         Other columns leave no trace in values or gradients, but outputs there mean nothing. A row that begins late must
-        begin from zeros. An `input_map` stands in for the bottom layer's own input weights.
+        begin from zeros. Steps are read through an `embedding`, or as they are.
         """
-        if x_BTI.shape[1] == 0:
-            return Run(x_BTI.new_zeros(x_BTI.shape[0], 0, self.hidden_size), state)
-        idle_BT = _find_idle(x_BTI, begin_B, end_B)
-        maps = [input_map or self.input_map()]
+        if not kernel.can_run(x_BT, self.bias[0]):
+            return self.run_in_torch(x_BT, state, embedding=embedding, begin_B=begin_B, end_B=end_B)
+        num_rows, num_columns = x_BT.shape[:2]
+        end_B = torch.full((num_rows,), num_columns) if end_B is None else end_B.clamp(min=0)
+        places = Places(torch.arange(num_rows), end_B)
+        read_BT, weights = self._fold(x_BT, embedding)
+        outputs = kernel.run_stack(read_BT, weights, state, places, begin_B=begin_B, wants_outputs=True)
+        return Run(outputs.h_BTH, outputs.at_places)
+
+    def visit(
+        self,
+        x_BT: Steps,
+        state: RNNState,
+        places: Places,
+        *,
+        embedding: Embeds | None = None,
+        begin_B: Int[Tensor, " B"] | None = None,
+    ) -> RNNState:
+        """Give the states at some places, in one pass that keeps nothing else unless gradients are recorded."""
+        if not kernel.can_run(x_BT, self.bias[0]):
+            run = functools.partial(self.run_in_torch, embedding=embedding)
+            return walk(run, x_BT, state, places, begin_B=begin_B)
+        read_BT, weights = self._fold(x_BT, embedding)
+        return kernel.run_stack(read_BT, weights, state, places, begin_B=begin_B).at_places
+
+    def run_fed(
+        self, x_BT: Steps, state: RNNState, feeding: kernel.Feeding, *, embedding: Embeds
+    ) -> tuple[Float[Tensor, "B T H"], Steps]:
+        """Read steps of which some are replaced by predictions on the way; give the outputs, and what was read.
+
+        Only where the kernel can run, and the embedding can be folded.
+        """
+        read_BT, weights = self._fold(x_BT, embedding)
+        row_B = torch.arange(x_BT.shape[0])
+        nowhere = Places(row_B[:0], row_B[:0])
+        outputs = kernel.run_stack(read_BT, weights, state, nowhere, wants_outputs=True, feeding=feeding)
+        return outputs.h_BTH, outputs.x_BT
+
+    def run_in_torch(
+        self,
+        x_BT: Steps,
+        state: RNNState,
+        *,
+        embedding: Embeds | None = None,
+        begin_B: Int[Tensor, " B"] | None = None,
+        end_B: Int[Tensor, " B"] | None = None,
+    ) -> Run:
+        """Do what `run` does, on torch's own LSTM."""
+        if x_BT.shape[1] == 0:
+            return Run(state.h_LBH.new_zeros(x_BT.shape[0], 0, self.hidden_size), state)
+        h_BTH, bottom = x_BT, self.input_map()
+        if embedding is not None:
+            h_BTH, bottom = embedding.embed(x_BT, bottom)
+        maps = [bottom]
         maps += [InputMap(weight, bias) for weight, bias in zip(self.weight_ih[1:], self.bias[1:], strict=True)]
-        h_BTH, h_LBH, c_LBH = x_BTI, [], []
+        idle_BT = _find_idle(h_BTH, begin_B, end_B)
+        h_LBH, c_LBH = [], []
         for layer, (input_weights, weight_GH) in enumerate(zip(maps, self.weight_hh, strict=True)):
             start = (state.h_LBH[layer], state.c_LBH[layer])
             h_BTH, h_BH, c_BH = _run_layer(h_BTH, start, input_weights, weight_GH, idle_BT)
             h_LBH.append(h_BH if end_B is None else _last_output(h_BTH, start[0], end_B))
             c_LBH.append(c_BH)
         return Run(h_BTH, RNNState(torch.stack(h_LBH), torch.stack(c_LBH)))
+
+    def input_map(self) -> InputMap:
+        """Give how an input step enters the bottom layer."""
+        return InputMap(self.weight_ih[0], self.bias[0])
+
+    def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Steps, list[Tensor]]:
+        """Give the input and the weights of all layers as the kernel takes them."""
+        bottom = self.input_map()
+        if embedding is not None:
+            x_BT, bottom = (x_BT, embedding.fold(bottom)) if embedding.is_foldable else embedding.embed(x_BT, bottom)
+        weights = [bottom.weight_GI, self.weight_hh[0], bottom.bias_G]
+        for layer in range(1, self.num_layers):
+            weights += [self.weight_ih[layer], self.weight_hh[layer], self.bias[layer]]
+        return x_BT, weights
 
 
 def _run_layer(

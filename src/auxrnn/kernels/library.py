@@ -1,0 +1,176 @@
+"""Finds the compiled kernel that suits the processor, and describes its C interface (`lstm.h`) to Python.
+
+The same source is compiled once for each instruction set. A package built without a compiler has none of them; the
+networks then run on torch's own LSTM.
+"""
+
+import ctypes
+import functools
+import importlib.machinery
+import importlib.resources
+import logging
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+LOG = logging.getLogger(__name__)
+
+INSTRUCTION_SETS = ("avx512", "avx2", "portable")
+"""The builds, best first. All but the last may be missing or unfit for the processor."""
+
+CHOICE = "AUXRNN_KERNEL"
+"""The environment variable that names a build, or says `none` for torch's own LSTM."""
+
+_Floats = ctypes.c_void_p
+_Integers = ctypes.c_void_p
+
+
+class Layer(ctypes.Structure):
+    """The weights of a layer, or where their gradients go: `AuxrnnLayer`, `AuxrnnLayerGradient`."""
+
+    _fields_ = (("weight_ih", _Floats), ("weight_hh", _Floats), ("bias", _Floats))
+
+
+class Head(ctypes.Structure):
+    """Linear, ReLU, linear: `AuxrnnHead`."""
+
+    _fields_ = (
+        ("head_size", ctypes.c_int64),
+        ("output_size", ctypes.c_int64),
+        ("hidden_weight", _Floats),
+        ("hidden_bias", _Floats),
+        ("output_weight", _Floats),
+        ("output_bias", _Floats),
+    )
+
+
+class Forward(ctypes.Structure):
+    """One pass over a batch: `AuxrnnForward`."""
+
+    _fields_ = (
+        ("rows", ctypes.c_int64),
+        ("steps", ctypes.c_int64),
+        ("hidden_size", ctypes.c_int64),
+        ("layers", ctypes.c_int64),
+        ("input_size", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
+        ("layer", ctypes.POINTER(Layer)),
+        ("x", _Floats),
+        ("token", _Integers),
+        ("x_row", ctypes.c_int64),
+        ("x_step", ctypes.c_int64),
+        ("start_h", _Floats),
+        ("start_c", _Floats),
+        ("begin", _Integers),
+        ("places", ctypes.c_int64),
+        ("place_row", _Integers),
+        ("place_steps", _Integers),
+        ("place_h", _Floats),
+        ("place_c", _Floats),
+        ("all_h", _Floats),
+        ("saved", _Floats),
+        ("head", ctypes.POINTER(Head)),
+        ("own", ctypes.c_void_p),
+        ("uniform", _Floats),
+        ("feed", ctypes.c_int64),
+    )
+
+
+class Backward(ctypes.Structure):
+    """The way back: `AuxrnnBackward`."""
+
+    _fields_ = (
+        ("forward", ctypes.POINTER(Forward)),
+        ("grad_place_h", _Floats),
+        ("grad_place_c", _Floats),
+        ("grad_all_h", _Floats),
+        ("grad_layer", ctypes.POINTER(Layer)),
+        ("grad_x", _Floats),
+        ("grad_start_h", _Floats),
+        ("grad_start_c", _Floats),
+    )
+
+
+class Kernel(NamedTuple):
+    """A loaded build and the name of its instruction set."""
+
+    name: str
+    c: ctypes.CDLL
+
+
+@functools.cache
+def find_kernel() -> Kernel | None:
+    """Give the best build that this processor can run, or the one that AUXRNN_KERNEL names; None without any.
+
+    Says once, in the log, if networks will run on torch's own LSTM instead.
+    """
+    choice = os.environ.get(CHOICE, "")
+    if choice not in ("", "none", *INSTRUCTION_SETS):
+        allowed = ", ".join([*INSTRUCTION_SETS, "none"])
+        raise ValueError(f"{CHOICE} is {choice!r}; set it to one of {allowed}, or unset it")
+    kernel = None if choice == "none" else load_kernel(choice)
+    if kernel is None:
+        LOG.warning("auxrnn runs on torch's own LSTM, which is slower on CPUs: %s", _why_missing(choice))
+    return kernel
+
+
+def load_kernel(name: str = "") -> Kernel | None:
+    """Load one build, or the best; None if it is missing or the processor cannot run it."""
+    portable = _load_build("portable")
+    if portable is None:
+        return None
+    for candidate in [name] if name else INSTRUCTION_SETS:
+        if portable.auxrnn_supports(candidate.encode()):
+            library = _load_build(candidate)
+            if library is not None:
+                return Kernel(candidate, library)
+    return None
+
+
+def describe() -> str:
+    """Say in a few words which LSTM the networks run on."""
+    kernel = find_kernel()
+    if kernel is None:
+        return f"torch's own LSTM ({_why_missing(os.environ.get(CHOICE, ''))})"
+    return f"fused kernel ({kernel.name})"
+
+
+def check(status: int) -> None:
+    """Raise what a call of the kernel reported."""
+    if status != 0:
+        raise MemoryError("out of memory in the LSTM kernel; use a smaller batch or window")
+
+
+def _why_missing(choice: str) -> str:
+    if choice == "none":
+        return f"{CHOICE} is none"
+    if choice and _load_build("portable") is not None:
+        return f"the {choice} build of the kernel is missing, or this processor cannot run it"
+    return "the kernel was not compiled; install a C++ compiler, then auxrnn again"
+
+
+def _load_build(name: str) -> ctypes.CDLL | None:
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = Path(str(importlib.resources.files(__package__))) / f"_lstm_{name}{suffix}"
+        if path.exists():
+            return _declare(ctypes.CDLL(str(path)))
+    return None
+
+
+def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell ctypes the signatures; refuse a build that was made from another interface."""
+    library.auxrnn_interface.restype = ctypes.c_int64
+    expected = ctypes.sizeof(Forward) + 1000 * ctypes.sizeof(Backward) + 1_000_000 * ctypes.sizeof(Head)
+    if library.auxrnn_interface() != expected:
+        raise ImportError("the compiled LSTM kernel is out of date; install auxrnn again to build it anew")
+    library.auxrnn_supports.argtypes = [ctypes.c_char_p]
+    library.auxrnn_forward.argtypes = [ctypes.POINTER(Forward)]
+    library.auxrnn_backward.argtypes = [ctypes.POINTER(Backward)]
+    library.auxrnn_saved_size.argtypes = [ctypes.c_int64] * 4
+    library.auxrnn_saved_size.restype = ctypes.c_int64
+    library.auxrnn_open.argtypes = [ctypes.POINTER(Forward)]
+    library.auxrnn_open.restype = ctypes.c_void_p
+    library.auxrnn_close.argtypes = [ctypes.c_void_p]
+    library.auxrnn_close.restype = None
+    library.auxrnn_push.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3 + [ctypes.c_void_p] * 3
+    return library
