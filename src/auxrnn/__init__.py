@@ -14,6 +14,7 @@ from auxrnn.models.decoder import Decoder
 from auxrnn.models.encoder import Encoder, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
 from auxrnn.runs import load_run
+from auxrnn.streaming import Stream
 from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
 from auxrnn.training.rmsprop import RMSProp
 from auxrnn.training.step import Network, Task, compute_losses
@@ -40,6 +41,7 @@ __all__ = [
     "RunError",
     "Segments",
     "SequenceBatch",
+    "Stream",
     "Task",
     "TokenEmbedding",
     "UsageError",

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from auxrnn.data.sources import search_folders
 from auxrnn.errors import RunError, UsageError
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
+from auxrnn.streaming import Stream, read_steps
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
 from auxrnn.training.loop import Session
@@ -174,22 +176,32 @@ class PredictArguments:
     run: RunFolder
     """Run folder of a finished run."""
     files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILES")]
-    """Images (PNG, JPEG, ...) or arrays (.npy, .npz) of the size the run was trained on."""
+    """Images (PNG, JPEG, ...) or arrays (.npy, .npz) of the size the run was trained on; - with --stream."""
     weights: runs.Weights = "final"
     """The final weights, or the best on the validation split."""
+    stream: Flag = False
+    """Read steps from standard input and say after each what the sequence looks like so far: one step a line, its
+    values as the network reads them (pixels from 0 to 1); an empty line begins another sequence."""
     json: Flag = False
-    """Print one JSON object: for each sequence its file, class and probabilities."""
+    """Print one JSON object: for each sequence its file, class and probabilities; with --stream, one a step."""
 
 
 def predict(argv: Sequence[str]) -> int:
     """Give the class and the probabilities of images or arrays that the run was not trained on.
 
     example:  auxrnn predict runs/mnist14 digit.png more.npy --json
+
+    Steps as they come in:  sensor | auxrnn predict runs/mnist14 - --stream
     """
     arguments = parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
+    is_standard_input = arguments.files == (Path("-"),)
+    if arguments.stream != is_standard_input:
+        raise UsageError("--stream reads standard input, and only --stream does: auxrnn predict RUN - --stream")
     if not arguments.files:
         raise UsageError("no files to predict; name images or arrays: auxrnn predict RUN digit.png")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
+    if arguments.stream:
+        return _predict_stream(trained, is_json=arguments.json)
     inputs = read_image_files(arguments.files, trained.card.image_format)
     split = Split(inputs.x_NTD, np.zeros(len(inputs.names), dtype=np.int64))
     probabilities = predict_probabilities(trained.network, in_order(split, trained.config.schedule.batch_size)).tolist()
@@ -303,17 +315,23 @@ def run(argv: Sequence[str]) -> int:
         _say(f"auxrnn: {name_fields(str(error), like='--{}')}")
         return 2
     except (RunError, OSError) as error:
-        _say(f"auxrnn: {_describe_failure(error)}")
-        return 1
+        return _fail(error)
     except KeyboardInterrupt:
         _say("auxrnn: stopped")
         return 130
 
 
-def _describe_failure(error: RunError | OSError) -> str:
-    if isinstance(error, RunError):
-        return str(error)
-    return f"{error.filename or 'a file'} cannot be read or written ({error.strerror}); check the disk and permissions"
+def _fail(error: RunError | OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the results has seen enough; let nothing be left to write at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    text = str(error)
+    if isinstance(error, OSError):
+        what = error.filename or "a file"
+        text = f"{what} cannot be read or written ({error.strerror}); check the disk and permissions"
+    _say(f"auxrnn: {text}")
+    return 1
 
 
 def _train_defaults(argv: Sequence[str]) -> TrainArguments | None:
@@ -402,6 +420,24 @@ def _stopping(session: Session) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
+    stream, names = Stream(trained.network), trained.card.class_names
+    step = 0
+    for values in read_steps(sys.stdin, trained.card.image_format.channels):
+        if values is None:
+            stream.restart()
+            step = 0
+            continue
+        step += 1
+        row = stream.push([values])[0].tolist()
+        name = names[row.index(max(row))]
+        if is_json:
+            _print_json({"step": step, "class": name, "probabilities": dict(zip(names, row, strict=True))})
+        else:
+            print(f"{step}\t{name}\t{max(row):.4f}", flush=True)
+    return 0
+
+
 def _print_confusion(names: Sequence[str], evaluation: Evaluation) -> None:
     """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
     has_all = len(names) <= MOST_COLUMNS
@@ -418,7 +454,7 @@ def _print_confusion(names: Sequence[str], evaluation: Evaluation) -> None:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value))
+    print(json.dumps(value), flush=True)
 
 
 def _say(text: str) -> None:

@@ -31,6 +31,7 @@ from auxrnn.data.datasets import Dataset, Split
 from auxrnn.data.images import ImageFormat
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
+from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import Session, save_weights, train
 from auxrnn.training.record import FileRecorder
@@ -232,6 +233,7 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": config.threads,
         "device": config.device,
+        "lstm": describe_kernel(),
         "commit": _find_commit(),
     }
 

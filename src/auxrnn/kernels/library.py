@@ -21,6 +21,8 @@ INSTRUCTION_SETS = ("avx512", "avx2", "portable")
 CHOICE = "AUXRNN_KERNEL"
 """The environment variable that names a build, or says `none` for torch's own LSTM."""
 
+DONE, OUT_OF_MEMORY, OUT_OF_RANGE = range(3)
+
 _Floats = ctypes.c_void_p
 _Integers = ctypes.c_void_p
 
@@ -137,8 +139,10 @@ def describe() -> str:
 
 def check(status: int) -> None:
     """Raise what a call of the kernel reported."""
-    if status != 0:
+    if status == OUT_OF_MEMORY:
         raise MemoryError("out of memory in the LSTM kernel; use a smaller batch or window")
+    if status == OUT_OF_RANGE:
+        raise IndexError("a token is not in the vocabulary, or a state was asked for outside of the sequences")
 
 
 def _why_missing(choice: str) -> str:

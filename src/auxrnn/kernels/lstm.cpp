@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cmath>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -192,7 +193,6 @@ struct Layer {
 struct AuxrnnNetwork {
     long hidden = 0, units = 0;  // H, and H padded to whole vectors
     std::vector<Layer> layers;
-    bool has_head = false;
     Head head;
 
     long gates() const { return GATES * units; }
@@ -250,11 +250,7 @@ AuxrnnNetwork lay_out(const AuxrnnForward &call) {
         pack_gates(network, call.layer[index], layer);
         network.layers.push_back(std::move(layer));
     }
-    if (call.head != nullptr) {
-        // The head reads h where it stands, padded with zeros.
-        network.head = Head(*call.head, call.hidden_size);
-        network.has_head = true;
-    }
+    if (call.head != nullptr) network.head = Head(*call.head, call.hidden_size);
     return network;
 }
 
@@ -335,7 +331,7 @@ class ForwardBlock {
           places_(places),
           block_(block),
           next_place_(places.first.begin() + block.first, places.first.begin() + block.first + block.rows),
-          scratch_(network.has_head ? network.head.scratch_size(block.rows) : 0) {
+          scratch_(call.head != nullptr ? network.head.scratch_size(block.rows) : 0) {
         for (size_t index = 0; index < network.layers.size(); ++index)
             states_.emplace_back(network, network.layers[index], call, block, index);
     }
@@ -348,7 +344,7 @@ class ForwardBlock {
             for (long layer = 0; layer < call_.layers; ++layer) advance(step, layer);
             give_output(step, top().next.get());
             give_places(step + 1, &LayerState::next);
-            if (network_.has_head && step + 1 < block_.end) feed_back(step);
+            if (call_.head != nullptr && step + 1 < block_.end) feed_back(step);
             for (LayerState &state : states_) std::swap(state.now, state.next);
         }
     }
@@ -783,16 +779,35 @@ void use_large_pages(const AuxrnnForward &call, long units) {
 }
 
 template <class Work>
-int report_memory(Work work) {
+int report(Work work) {
     try {
         work();
-        return 0;
+        return AUXRNN_DONE;
     } catch (const std::bad_alloc &) {
-        return 1;
+        return AUXRNN_OUT_OF_MEMORY;
+    } catch (const std::out_of_range &) {
+        return AUXRNN_OUT_OF_RANGE;
     }
 }
 
+void check_range(const AuxrnnForward &call) {
+    auto require = [](bool is_inside) {
+        if (!is_inside) throw std::out_of_range("");
+    };
+    for (long place = 0; place < call.places; ++place) {
+        require(call.place_row[place] >= 0 && call.place_row[place] < call.rows);
+        require(call.place_steps[place] >= 0 && call.place_steps[place] <= call.steps);
+    }
+    if (call.token == nullptr) return;
+    for (long row = 0; row < call.rows; ++row)
+        for (long step = 0; step < call.steps; ++step) {
+            const int64_t token = call.token[row * call.x_row + step * call.x_step];
+            require(token >= 0 && token < call.input_size);
+        }
+}
+
 void run_forward(const AuxrnnNetwork &network, const AuxrnnForward &call) {
+    check_range(call);
     const Places places(call);
     const std::vector<Block> blocks = split_rows(call, places, call.all_h != nullptr || call.head != nullptr);
     if (call.saved != nullptr) use_large_pages(call, network.units);
@@ -833,11 +848,11 @@ void give_softmax(const float *logits, long outputs, float *probability) {
 extern "C" {
 
 int auxrnn_forward(const AuxrnnForward *call) {
-    return report_memory([&] { run_forward(lay_out(*call), *call); });
+    return report([&] { run_forward(lay_out(*call), *call); });
 }
 
 int auxrnn_backward(const AuxrnnBackward *call) {
-    return report_memory([&] { run_backward(*call); });
+    return report([&] { run_backward(*call); });
 }
 
 int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int64_t layers) {
@@ -846,7 +861,7 @@ int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int6
 
 AuxrnnNetwork *auxrnn_open(const AuxrnnForward *shape) {
     AuxrnnNetwork *network = nullptr;
-    report_memory([&] { network = new AuxrnnNetwork(lay_out(*shape)); });
+    report([&] { network = new AuxrnnNetwork(lay_out(*shape)); });
     return network;
 }
 
@@ -854,7 +869,7 @@ void auxrnn_close(AuxrnnNetwork *network) { delete network; }
 
 int auxrnn_push(const AuxrnnNetwork *network, const float *x, const int64_t *token, int64_t rows, int64_t steps,
                 int64_t threads, float *h, float *c, float *probability) {
-    return report_memory([&] {
+    return report([&] {
         const long layers = network->layers.size(), hidden = network->hidden;
         std::vector<int64_t> row(rows), count(rows, steps);
         for (long index = 0; index < rows; ++index) row[index] = index;

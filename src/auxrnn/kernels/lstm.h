@@ -63,7 +63,10 @@ typedef struct {
     float *grad_start_h, *grad_start_c;   /* [L][B][H] */
 } AuxrnnBackward;
 
-/* All functions give 0, or 1 if memory ran out. Results do not depend on `threads`. */
+/* What functions that give an int report. Out of range: a token is not below input_size, or a place not in the batch. */
+enum { AUXRNN_DONE = 0, AUXRNN_OUT_OF_MEMORY = 1, AUXRNN_OUT_OF_RANGE = 2 };
+
+/* Results do not depend on `threads`. */
 int auxrnn_forward(const AuxrnnForward *call);
 int auxrnn_backward(const AuxrnnBackward *call);
 int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int64_t layers);

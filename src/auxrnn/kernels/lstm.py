@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from auxrnn.kernels.library import Backward, Forward, Head, Kernel, Layer, check, find_kernel
+from auxrnn.kernels.library import OUT_OF_MEMORY, Backward, Forward, Head, Kernel, Layer, check, find_kernel
 from auxrnn.structs import Places, RNNState, Steps
 
 # Rules of feedback, as the kernel numbers them.
@@ -80,25 +80,38 @@ def run_stack(
 
 
 class Packed:
-    """A network whose weights are laid out once, for many short calls with nothing of torch in between."""
+    """A network with its weights laid out once and its states kept, for many short calls.
 
-    def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], *, is_token: bool) -> None:
+    A registered torch operation would cost more than the arithmetic of a single step.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool) -> None:
         weights, head = [_as_plain(weight) for weight in weights], [_as_plain(weight) for weight in head]
-        shape = Forward(hidden_size=weights[1].shape[1], layers=len(weights) // 3, input_size=weights[0].shape[1])
+        layers, self._rows, self._hidden_size = state.h_LBH.shape
+        shape = Forward(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
         shape.layer, shape.head = _point_at_layers(weights), ctypes.pointer(_point_at_head(head))
         shape.token = 1 if is_token else None  # never followed: says what the input will be
-        self._c = _kernel().c
-        self._handle = self._c.auxrnn_open(ctypes.byref(shape))
-        if self._handle is None:
-            check(1)
+        self._is_token = is_token
+        self._state, self._h, self._c = state, state.h_LBH.data_ptr(), state.c_LBH.data_ptr()
+        self._library = _kernel().c
+        self._network = self._library.auxrnn_open(ctypes.byref(shape))
+        if self._network is None:
+            check(OUT_OF_MEMORY)
 
-    def push(self, x: int, token: int, sizes: tuple[int, int, int], h: int, c: int, probability: int) -> None:
-        """Call `auxrnn_push` with addresses and (rows, steps, threads)."""
-        check(self._c.auxrnn_push(self._handle, x, token, *sizes, h, c, probability))
+    def push(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
+        """Read so many further steps, move the state on in place, and write the softmax of the head.
+
+        The tensors must be contiguous; their shapes are not looked at.
+        """
+        address = x_BS.data_ptr()
+        x, token = (None, address) if self._is_token else (address, None)
+        threads = _count_threads(self._rows, num_steps, self._hidden_size)
+        to = probability_BC.data_ptr()
+        check(self._library.auxrnn_push(self._network, x, token, self._rows, num_steps, threads, self._h, self._c, to))
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self._c.auxrnn_close(self._handle)
+        if getattr(self, "_network", None) is not None:
+            self._library.auxrnn_close(self._network)
 
 
 @torch.library.custom_op("auxrnn::lstm", mutates_args=(), device_types="cpu")
@@ -281,7 +294,7 @@ class _Call:
             hidden_size=hidden_size,
             layers=layers,
             input_size=weights[0].shape[1],
-            threads=torch.get_num_threads() if rows * steps * hidden_size**2 >= WORTH_A_THREAD else 1,
+            threads=_count_threads(rows, steps, hidden_size),
             layer=_point_at_layers(plain_weights),
             x_row=x.stride(0),
             x_step=x.stride(1),
@@ -315,6 +328,10 @@ def _kernel() -> Kernel:
     kernel = find_kernel()
     assert kernel is not None, "callers ask `can_run` first"
     return kernel
+
+
+def _count_threads(rows: int, steps: int, hidden_size: int) -> int:
+    return torch.get_num_threads() if 4 * rows * steps * hidden_size**2 >= WORTH_A_THREAD else 1
 
 
 def _as_plain(tensor: Tensor) -> Tensor:

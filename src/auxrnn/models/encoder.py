@@ -24,6 +24,7 @@ class VectorEmbedding(nn.Module):
 
     def __init__(self, input_size: int, *, embedding_size: int) -> None:
         super().__init__()
+        self.input_size = input_size
         self.embedding_size = embedding_size
         self.weight_ED = nn.Parameter(nn.init.xavier_uniform_(torch.empty(embedding_size, input_size)))
         self.bias_E = nn.Parameter(torch.zeros(embedding_size))
@@ -45,7 +46,7 @@ class NoEmbedding(nn.Module):
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
-        self.embedding_size = input_size
+        self.input_size = self.embedding_size = input_size
 
     def fold(self, weights: InputMap) -> InputMap:
         """Give the weights unchanged."""

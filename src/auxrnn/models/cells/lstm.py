@@ -8,7 +8,7 @@ import functools
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from auxrnn.kernels import lstm as kernel
@@ -153,15 +153,22 @@ class LSTM(nn.Module):
         """Give how an input step enters the bottom layer."""
         return InputMap(self.weight_ih[0], self.bias[0])
 
-    def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Steps, list[Tensor]]:
+    def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Shaped[Tensor, "B T *I"], list[Tensor]]:
         """Give the input and the weights of all layers as the kernel takes them."""
-        bottom = self.input_map()
-        if embedding is not None:
-            x_BT, bottom = (x_BT, embedding.fold(bottom)) if embedding.is_foldable else embedding.embed(x_BT, bottom)
+        if embedding is None or embedding.is_foldable:
+            return x_BT, self.folded_weights(embedding)
+        x_BTI, bottom = embedding.embed(x_BT, self.input_map())
+        return x_BTI, self._list_weights(bottom)
+
+    def folded_weights(self, embedding: Embeds | None) -> list[Tensor]:
+        """Give input weights, recurrent weights and bias of each layer, the bottom ones with the embedding in them."""
+        return self._list_weights(self.input_map() if embedding is None else embedding.fold(self.input_map()))
+
+    def _list_weights(self, bottom: InputMap) -> list[Tensor]:
         weights = [bottom.weight_GI, self.weight_hh[0], bottom.bias_G]
         for layer in range(1, self.num_layers):
             weights += [self.weight_ih[layer], self.weight_hh[layer], self.bias[layer]]
-        return x_BT, weights
+        return weights
 
 
 def _run_layer(

@@ -1,0 +1,94 @@
+"""A trained network fed step by step, as the steps come in, in constant memory."""
+
+import copy
+from collections.abc import Iterable, Iterator
+
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from auxrnn.errors import RunError
+from auxrnn.kernels import lstm as kernel
+from auxrnn.models.encoder import TokenEmbedding
+from auxrnn.structs import Places, RNNState, Steps
+from auxrnn.training.step import Network
+
+
+class Stream:
+    """Sequences that are read as they arrive, and what the network thinks of each so far.
+
+    Memory and the time of a step do not depend on how many steps came before, and the probabilities are those of
+    reading all steps at once. The weights are taken as they are when the stream is made.
+    """
+
+    def __init__(self, network: Network, num_sequences: int = 1) -> None:
+        self._network = copy.deepcopy(network).eval().requires_grad_(False)
+        self._device = network.device
+        self._num_sequences = num_sequences
+        embedding = network.encoder.embedding
+        self._is_token = isinstance(embedding, TokenEmbedding)
+        self._step_shape = () if isinstance(embedding, TokenEmbedding) else (embedding.input_size,)
+        self._dtype = torch.long if self._is_token else network.classifier.output.weight.dtype
+        self._num_classes = network.classifier.output.out_features
+        # Each its own tensor: they are moved on in place.
+        self._state = RNNState(*(zeros.clone() for zeros in self._network.encoder.initial_state(num_sequences)))
+        self._packed = self._pack()
+
+    def push(self, x_BS: Steps | ArrayLike) -> Float[Tensor, "B C"]:
+        """Read one or more further steps of each sequence, and give the class probabilities after the last of them.
+
+        Takes vectors `[B, S, D]` or tokens `[B, S]`; of a single step, `[B, D]` or `[B]`. Arrays will do.
+        """
+        steps_BS = torch.as_tensor(x_BS, dtype=self._dtype, device=self._device).contiguous()
+        num_steps = self._count_steps(steps_BS)
+        if self._packed is None:
+            return self._push_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))
+        probability_BC = torch.empty(self._num_sequences, self._num_classes)
+        self._packed.push(steps_BS, num_steps, probability_BC)
+        return probability_BC
+
+    @torch.inference_mode()
+    def restart(self, row: int | None = None) -> None:
+        """Begin new sequences, in one row or in all."""
+        for tensor_LBH in self._state:
+            tensor_LBH[:, slice(None) if row is None else row] = 0.0
+
+    def _pack(self) -> kernel.Packed | None:
+        cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
+        head = self._network.classifier
+        if not embedding.is_foldable or not kernel.can_run(cell.bias[0], cell.bias[0]):
+            return None
+        head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
+        return kernel.Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
+
+    def _count_steps(self, x_BS: Tensor) -> int:
+        shape = tuple(x_BS.shape)
+        if shape == (self._num_sequences, *self._step_shape):
+            return 1
+        if len(shape) > 1 and shape == (self._num_sequences, shape[1], *self._step_shape):
+            return shape[1]
+        wanted = ", ".join(str(size) for size in (self._num_sequences, "steps", *self._step_shape))
+        raise ValueError(f"a step of shape {list(shape)} does not fit this stream; give [{wanted}]")
+
+    @torch.inference_mode()
+    def _push_in_torch(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
+        row_B = torch.arange(self._num_sequences, device=x_BS.device)
+        places = Places(row_B, torch.full_like(row_B, x_BS.shape[1]))
+        state = self._network.encoder.visit(x_BS, self._state, places)
+        for tensor_LBH, moved_LBH in zip(self._state, state, strict=True):
+            tensor_LBH.copy_(moved_LBH)
+        return self._network.classify(state).softmax(dim=1)
+
+
+def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | None]:
+    """Give the vectors that stand in lines of text, and None where an empty line ends a sequence."""
+    for number, line in enumerate(lines, start=1):
+        words = line.replace(",", " ").split()
+        try:
+            values = [float(word) for word in words]
+        except ValueError:
+            raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}") from None
+        if values and len(values) != input_size:
+            raise RunError(f"line {number} has {len(values)} values; a step of this network has {input_size}")
+        yield values or None

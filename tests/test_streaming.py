@@ -1,0 +1,179 @@
+"""A stream gives what reading at once gives, however its steps arrive, and forgets nothing but what it is told to."""
+
+import contextlib
+import io
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxrnn import bptt, runs
+from auxrnn.data.batches import in_order
+from auxrnn.kernels.library import find_kernel
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.encoder import LARGEST_TABLE, Encoder, TokenEmbedding, VectorEmbedding
+from auxrnn.models.heads import Head
+from auxrnn.streaming import Stream, read_steps
+from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.step import Network
+from command import TWO_AND_TWO, call, train
+
+B, T, D, C, V = 3, 12, 2, 4, 9
+
+
+def make_network(embedding, *, num_layers=1):
+    cell = LSTM(embedding.embedding_size, hidden_size=7, num_layers=num_layers)
+    classifier = Head(7, head_size=6, output_size=C, drop_connect=0.5)
+    return Network(Encoder(embedding, cell=cell), classifier=classifier, objective=None)
+
+
+def make_input(kind):
+    """Give a network and sequences for it."""
+    if kind == "tokens":
+        return make_network(TokenEmbedding(V, embedding_size=5)), torch.randint(V, (B, T))
+    if kind == "words":
+        return make_network(TokenEmbedding(LARGEST_TABLE + 1, embedding_size=5)), torch.randint(V, (B, T))
+    network, x_BTD = make_network(VectorEmbedding(D, embedding_size=5), num_layers=2), torch.randn(B, T, D)
+    return (network.double(), x_BTD.double()) if kind == "double" else (network, x_BTD)
+
+
+def read_at_once(network, x_BT):
+    with torch.no_grad():
+        return network.classify(bptt.read(network.encoder, x_BT, window=0)).softmax(dim=1)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "double", "tokens", "words"])
+@given(cuts=st.sets(st.integers(1, T - 1)), seed=st.integers(0, 9))
+def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, cuts, seed):
+    torch.manual_seed(seed)
+    network, x_BT = make_input(kind)
+    stream = Stream(network, B)
+    edges = [0, *sorted(cuts), T]
+    for begin, end in itertools.pairwise(edges):
+        probability_BC = stream.push(x_BT[:, begin:end])
+        torch.testing.assert_close(probability_BC, read_at_once(network, x_BT[:, :end]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "tokens"])
+def test_a_single_step_needs_no_axis_of_steps_and_may_be_an_array_or_a_list(kind):
+    network, x_BT = make_input(kind)
+    expected_BC = Stream(network, B).push(x_BT[:, :1])
+    for step in (x_BT[:, 0], x_BT[:, 0].numpy(), x_BT[:, 0].tolist()):
+        assert torch.equal(Stream(network, B).push(step), expected_BC)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "double"])
+def test_a_row_begins_anew_alone(kind):
+    network, x_BT = make_input(kind)
+    stream = Stream(network, B)
+    stream.push(x_BT[:, :5])
+    stream.restart(1)
+    probability_BC = stream.push(x_BT[:, 5:])
+    expected_BC = read_at_once(network, x_BT)
+    expected_BC[1] = read_at_once(network, x_BT[1:2, 5:])[0]
+    torch.testing.assert_close(probability_BC, expected_BC, rtol=0, atol=1e-6)
+
+
+def test_all_rows_begin_anew():
+    network, x_BT = make_input("vectors")
+    stream = Stream(network, B)
+    first_BC = stream.push(x_BT)
+    stream.restart()
+    assert torch.equal(stream.push(x_BT), first_BC)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "double"])
+def test_training_on_does_not_change_a_stream(kind):
+    network, x_BT = make_input(kind)
+    stream, expected_BC = Stream(network, B), Stream(network, B).push(x_BT)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1.0)
+    assert torch.equal(stream.push(x_BT), expected_BC)
+
+
+def test_nothing_is_read_from_no_steps():
+    network, x_BT = make_input("vectors")
+    stream = Stream(network, B)
+    expected_BC = stream.push(x_BT[:, :4])
+    assert torch.equal(stream.push(x_BT[:, :0]), expected_BC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("vectors", (B, D + 1)), ("vectors", (B + 1, D)), ("vectors", (B,)), ("tokens", (B + 1, 2))]
+)
+def test_a_step_of_another_shape_is_refused_in_one_sentence(kind, shape):
+    network, _ = make_input(kind)
+    with pytest.raises(ValueError, match=r"does not fit this stream; give \[3, steps"):
+        Stream(network, B).push(torch.zeros(shape))
+
+
+@pytest.mark.skipif(find_kernel() is None, reason="the torch path has its own check")
+@pytest.mark.parametrize("token", [-1, V])
+def test_a_token_outside_the_vocabulary_is_refused_and_not_looked_up(token):
+    network, x_BT = make_input("tokens")
+    with pytest.raises(IndexError, match="not in the vocabulary"):
+        Stream(network, B).push(torch.full_like(x_BT, token))
+
+
+def test_lines_become_steps_and_empty_lines_end_sequences():
+    assert list(read_steps(["1 2\n", "3,4\n", "\n", "5\t6"], 2)) == [[1, 2], [3, 4], None, [5, 6]]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream") / "run"
+    train(folder, *TWO_AND_TWO)
+    return folder
+
+
+def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeypatch):
+    trained = runs.load_run(run_folder)
+    split = runs.load_split(trained.config, "test")
+    images = split.x_NTD[:2].astype(np.float32)
+    text = "\n\n".join("\n".join(" ".join(map(str, step)) for step in image) for image in images)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    lines = [json.loads(line) for line in call("predict", run_folder, "-", "--stream", "--json").out.splitlines()]
+    num_steps = images.shape[1]
+    assert [line["step"] for line in lines] == [*range(1, num_steps + 1)] * 2
+    batches = in_order(split._replace(x_NTD=split.x_NTD[:2], label_N=split.label_N[:2]), 2)
+    expected_BC = predict_probabilities(trained.network, batches)
+    for line, expected_C in zip(lines[num_steps - 1 :: num_steps], expected_BC, strict=True):
+        torch.testing.assert_close(torch.tensor(list(line["probabilities"].values())), expected_C, rtol=0, atol=1e-5)
+        assert max(line["probabilities"], key=line["probabilities"].get) == line["class"]
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "message"),
+    [
+        ("0.5\nhalf", ["-", "--stream"], "auxrnn: line 2 is not numbers: 'half'\n"),
+        ("0.5 0.5", ["-", "--stream"], "auxrnn: line 1 has 2 values; a step of this network has 1\n"),
+        ("", ["-"], "auxrnn: --stream reads standard input, and only --stream does: auxrnn predict RUN - --stream\n"),
+    ],
+)
+def test_a_mistake_in_streaming_gets_one_sentence(run_folder, monkeypatch, text, files, message):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    result = call("predict", run_folder, *files)
+    assert result.code != 0
+    assert result.err == message
+
+
+def test_answers_come_before_the_input_ends_and_a_closed_pipe_is_no_failure(run_folder):
+    command = [sys.executable, "-m", "auxrnn", "predict", str(run_folder), "-", "--stream"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        process.stdin.write("0.5\n")
+        process.stdin.flush()
+        assert process.stdout.readline().startswith("1\t")
+        process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write("0.5\n" * 100_000)
+            process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == ""
