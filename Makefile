@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 # Tests run on two processes with one thread each, so that they do not fight over the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
-.PHONY: help demo test slow check format golden setup clean
+.PHONY: help demo bench test slow check format golden setup clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 demo: $(VENV)/.ready ## train the four networks of the demo side by side and write runs/demo/index.html
 	$(BIN)/auxrnn demo
+
+bench: $(VENV)/.ready ## speed and memory here, beside torch's own LSTM and others (a quarter of an hour)
+	$(BIN)/auxrnn bench
 
 test: $(VENV)/.ready ## the tests, under five minutes on two cores
 	$(PYTEST) -n 2 -m "not slow"

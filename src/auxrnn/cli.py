@@ -46,6 +46,7 @@ commands:
   resume     continue a run that was stopped, to the same result
   evaluate   accuracy, confusion and recall of a finished run
   predict    classes and probabilities of images or arrays
+  bench      how fast this is here, beside what people would use instead
   info       versions, threads, device, where data is cached
 
 examples:
@@ -258,6 +259,45 @@ def demo(argv: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchArguments:
+    """Options of `bench`."""
+
+    out: Path = Path("runs/bench")
+    """Folder for bench.json and the pictures step-time.png and peak-memory.png; what it holds of them is replaced."""
+    quick: Flag = False
+    """All ratios from fewer repeats and lengths: about three minutes on two cores instead of fifteen."""
+    json: Flag = False
+    """Print one JSON object: the ratios by name, and below them every measurement and what it depends on."""
+
+
+def bench(argv: Sequence[str]) -> int:
+    """Measure speed and memory on this machine, side by side with what people would use instead.
+
+    Reading, windows, single steps and whole training steps against torch's own LSTM, and against JAX, Keras and
+    onnxruntime where they are installed (`pip install 'auxrnn[bench]'`); the product of two large matrices as the
+    limit of the processor; peak memory, in processes of their own.
+
+    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It takes 18 GiB
+    of memory, 14 with --quick, for full back-propagation. OMP_NUM_THREADS sets the number of threads.
+
+    example:  auxrnn bench --quick
+    """
+    from auxrnn.bench import sizes, suite, tables  # noqa: PLC0415 - only the benchmark needs matplotlib
+
+    arguments = parse(BenchArguments, argv, "bench", description=bench.__doc__ or "")
+    chosen = sizes.QUICK if arguments.quick else sizes.FULL
+    record = suite.run(arguments.out, sizes=chosen, console=_error_console())
+    if arguments.json:
+        _print_json(record.to_json())
+        return 0
+    for table in tables.make_tables(record.results):
+        Console().print(table)
+    used = f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}"
+    print(f"{used}; {arguments.out} holds the pictures and bench.json with all figures")
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class InfoArguments:
     """Options of `info`."""
 
@@ -289,6 +329,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate_command,
     "predict": predict,
+    "bench": bench,
     "info": info,
 }
 

@@ -21,6 +21,20 @@ FEED_VECTOR, FEED_SAMPLED, FEED_ARGMAX = range(3)
 # Work below so many multiply-adds is done before a second thread has started.
 WORTH_A_THREAD = 1_000_000
 
+# Not `torch.library.custom_op`: on its first call that imports torch's compiler, which takes seconds.
+_OPERATIONS = torch.library.Library("auxrnn", "DEF")
+_SHARED = (
+    "Tensor x, Tensor[] weights, Tensor start_h, Tensor start_c, Tensor? begin, Tensor place_row, Tensor place_steps"
+)
+_OPERATIONS.define(
+    f"lstm({_SHARED}, bool wants_outputs, bool keeps, Tensor[] head, Tensor? own, Tensor? uniform, int rule)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_OPERATIONS.define(
+    f"lstm_backward({_SHARED}, Tensor saved, Tensor? grad_all_h, Tensor? grad_place_h, Tensor? grad_place_c,"
+    " bool wants_x) -> Tensor[]"
+)
+
 
 class Feeding(NamedTuple):
     """Input steps that are replaced by what a head (its two weights and biases) makes of the output before them."""
@@ -61,7 +75,7 @@ def run_stack(
     """
     needed = [x_BT, *weights, *start]
     is_recording = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in needed)
-    h_BTH, h_LPH, c_LPH, fed_BT, _ = _lstm(
+    h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.lstm(
         x_BT,
         list(weights),
         start.h_LBH,
@@ -114,7 +128,6 @@ class Packed:
             self._library.auxrnn_close(self._network)
 
 
-@torch.library.custom_op("auxrnn::lstm", mutates_args=(), device_types="cpu")
 def _lstm(
     x: Tensor,
     weights: Sequence[Tensor],
@@ -160,7 +173,6 @@ def _allocate(
     )
 
 
-@_lstm.register_fake
 def _allocate_lstm(
     x: Tensor,
     weights: Sequence[Tensor],
@@ -179,7 +191,6 @@ def _allocate_lstm(
     return _allocate(x, start_h, place_row, wants_outputs=wants_outputs, keeps=keeps, is_fed=bool(head))
 
 
-@torch.library.custom_op("auxrnn::lstm_backward", mutates_args=(), device_types="cpu")
 def _lstm_backward(
     x: Tensor,
     weights: Sequence[Tensor],
@@ -214,7 +225,6 @@ def _allocate_gradients(x: Tensor, weights: Sequence[Tensor], start_h: Tensor, w
     return [*states, start_h.new_empty(x.shape if wants_x else 0), *(start_h.new_empty(w.shape) for w in weights)]
 
 
-@_lstm_backward.register_fake
 def _allocate_backward(
     x: Tensor,
     weights: Sequence[Tensor],
@@ -244,7 +254,7 @@ def _differentiate(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     x, start_h, start_c, begin, place_row, place_steps, own, saved, *weights = ctx.saved_tensors
     grad_all_h, grad_place_h, grad_place_c = grads[:3]
     wants_x = ctx.needs_input_grad[0]
-    grad_h, grad_c, grad_x, *grad_weights = _lstm_backward(
+    grad_h, grad_c, grad_x, *grad_weights = torch.ops.auxrnn.lstm_backward(
         x,
         weights,
         start_h,
@@ -264,7 +274,11 @@ def _differentiate(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     return grad_x if wants_x else None, grad_weights, grad_h, grad_c, *before_head, head, *after_head
 
 
-_lstm.register_autograd(_differentiate, setup_context=_remember)
+_OPERATIONS.impl("lstm", _lstm, "CPU")
+_OPERATIONS.impl("lstm_backward", _lstm_backward, "CPU")
+torch.library.register_fake("auxrnn::lstm", _allocate_lstm, lib=_OPERATIONS)
+torch.library.register_fake("auxrnn::lstm_backward", _allocate_backward, lib=_OPERATIONS)
+torch.library.register_autograd("auxrnn::lstm", _differentiate, setup_context=_remember, lib=_OPERATIONS)
 
 
 class _Call:

@@ -50,6 +50,13 @@ def to_svg(figure: Figure, *, name: str) -> str:
     return theme.follow_scheme(svg)
 
 
+def to_png(figure: Figure) -> bytes:
+    """Give a figure on white, twice as fine as a plain screen."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
 def overview_png(curves: Sequence[Curve], canvases: Sequence[SegmentCanvas] = (), *, chance: float) -> bytes:
     """Give both figures side by side on white, twice as fine as a plain screen; the curves alone without canvases."""
     margin, title_height, curves_width, curves_height = 32.0, 40.0, 700.0, 380.0
@@ -64,19 +71,13 @@ def overview_png(curves: Sequence[Curve], canvases: Sequence[SegmentCanvas] = ()
     if canvases:
         _draw_title(figure, right, "What r-LSTM remembers of the pixels it read")
         draw_memory(Panel(figure, right), canvases, columns=columns)
-    return _to_png(figure)
+    return to_png(figure)
 
 
 def _overview_columns(canvases: Sequence[SegmentCanvas]) -> tuple[int, float]:
     """Give columns and width: two lines of four large examples, or one line where segments would make them too high."""
     is_low = memory_height(canvases, width=600.0, columns=4) <= 1.5 * CURVES_HEIGHT
     return (4, 600.0) if is_low else (8, 880.0)
-
-
-def _to_png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH, metadata={"Software": None})
-    return buffer.getvalue()
 
 
 def _draw_title(figure: Figure, below: Box, title: str) -> None:

@@ -1,0 +1,1 @@
+"""What is timed, against whom, and the ratios that come out."""

@@ -1,0 +1,157 @@
+"""What a training step costs as sequences grow: time beside the paper's (the lower half of its Figure 3), and memory.
+
+Both axes are logarithmic: a factor is the same distance everywhere, a cost in proportion to the length rises by one
+decade in a decade, and one that does not depend on the length stays level.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from auxrnn.report import theme
+from auxrnn.report.figures import to_png
+from auxrnn.report.labels import spread_labels
+from auxrnn.report.panel import Box, Panel, new_figure
+
+WIDTH, HEIGHT = 960.0, 520.0
+FRAME = Box(76.0, 96.0, 600.0, 350.0)
+FONT_SIZE = 13.0
+LINE_HEIGHT = 1.4 * FONT_SIZE
+LEADER_LENGTH = 28.0
+DASHES = (0, (4, 3))
+# Room between the outermost points and the frame, as a factor.
+MARGIN = 1.15
+# Round numbers of a decade, about evenly spaced on a logarithmic axis.
+ROUND_NUMBERS = (1, 2, 5)
+
+
+class LengthCurve(NamedTuple):
+    """One system: a cost by the length of the sequences, as measured here and as published; either may be empty."""
+
+    title: str
+    here: Mapping[int, float]
+    paper: Mapping[int, float]
+
+
+class Texts(NamedTuple):
+    """What a figure says: its title, what its lines are, and the unit of its heights."""
+
+    title: str
+    explanation: str
+    unit: str
+
+
+class Label(NamedTuple):
+    """A text beside the right end of the axes, and the end of the line that it belongs to."""
+
+    text: str
+    length: int
+    cost: float
+    color: str
+
+
+def time_png(curves: Sequence[LengthCurve], *, num_sequences: int, num_threads: int) -> bytes:
+    """Draw seconds against length; the paper's are dashed."""
+    title = f"Time of one training step with {num_sequences} sequences"
+    ours = f"Solid: measured here on {_count_threads(num_threads)}"
+    explanation = f"{ours}. Dashed: the paper, on a P100 GPU, which full BPTT did not fit beyond 12,544."
+    return to_png(length_figure(curves, Texts(title, explanation, "s")))
+
+
+def memory_png(curves: Sequence[LengthCurve], *, num_sequences: int, num_threads: int) -> bytes:
+    """Draw gibibytes against length."""
+    title = f"Peak memory of one training step with {num_sequences} sequences"
+    explanation = f"Resident memory beyond weights and input, measured here on {_count_threads(num_threads)}."
+    return to_png(length_figure(curves, Texts(title, explanation, "GiB")))
+
+
+def length_figure(curves: Sequence[LengthCurve], texts: Texts) -> Figure:
+    """Draw all curves, with the last cost of each beside the end of its line; at least one must have a point."""
+    figure = new_figure(WIDTH, HEIGHT)
+    panel = Panel(figure, Box(0, 0, WIDTH, HEIGHT))
+    panel.add_text((24.0, 32.0), texts.title, size=16.0, color=theme.color("ink"), is_bold=True)
+    panel.add_text((24.0, 60.0), texts.explanation, size=FONT_SIZE, color=theme.color("muted"))
+    axes = panel.add_axes(FRAME)
+    _scale_axes(axes, curves, unit=texts.unit)
+    _style_axes(axes)
+    for index, curve in enumerate(curves):
+        _draw_curve(axes, curve, color=theme.color(theme.series(index)))
+    _draw_labels(axes, _make_labels(curves, unit=texts.unit))
+    return figure
+
+
+def _count_threads(num_threads: int) -> str:
+    return "1 thread" if num_threads == 1 else f"{num_threads} threads"
+
+
+def _scale_axes(axes: Axes, curves: Sequence[LengthCurve], *, unit: str) -> None:
+    """Mark the lengths that were measured here, and round costs."""
+    lengths = [length for curve in curves for length in (*curve.here, *curve.paper)]
+    costs = [cost for curve in curves for cost in (*curve.here.values(), *curve.paper.values())]
+    low, high = min(costs) / MARGIN, max(costs) * MARGIN
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(min(lengths) / MARGIN, max(lengths))
+    axes.set_ylim(low, high)
+    marked = sorted({length for curve in curves for length in curve.here})
+    axes.set_xticks(marked, [f"{length:,}" for length in marked])
+    heights = list(_round_numbers(low, high))
+    axes.set_yticks(heights, [f"{height:g} {unit}" for height in heights])
+    axes.minorticks_off()
+
+
+def _round_numbers(low: float, high: float) -> Iterator[float]:
+    for exponent in range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1):
+        for number in ROUND_NUMBERS:
+            if low <= number * 10.0**exponent <= high:
+                yield number * 10.0**exponent
+
+
+def _style_axes(axes: Axes) -> None:
+    axes.patch.set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(theme.color("muted"))
+    axes.tick_params(colors=theme.color("muted"), labelsize=FONT_SIZE - 1, length=0, pad=6)
+    axes.tick_params(axis="x", length=4)
+    axes.grid(axis="y", color=theme.color("rule"), linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(
+        "steps of a sequence (both axes are logarithmic)", size=FONT_SIZE, color=theme.color("muted"), labelpad=6
+    )
+
+
+def _draw_curve(axes: Axes, curve: LengthCurve, *, color: str) -> None:
+    paper, here = sorted(curve.paper), sorted(curve.here)
+    published = axes.plot(paper, [curve.paper[length] for length in paper], color=color, linewidth=1.4)[0]
+    measured = axes.plot(here, [curve.here[length] for length in here], "o-", color=color, linewidth=2, markersize=5)[0]
+    published.set(linestyle=DASHES, clip_on=False)
+    measured.set(clip_on=False, zorder=3)
+
+
+def _make_labels(curves: Sequence[LengthCurve], *, unit: str) -> list[Label]:
+    """Name each curve with its last cost, and with the paper's at the same length."""
+    labels = []
+    for index, curve in enumerate(curves):
+        if curve.here:
+            length, cost = max(curve.here.items())
+            paper = f", paper {curve.paper[length]:.1f} {unit}" if length in curve.paper else ""
+            color = theme.color(theme.series(index))
+            labels.append(Label(f"{curve.title}  {cost:.3g} {unit}{paper}", length, cost, color))
+    return labels
+
+
+def _draw_labels(axes: Axes, labels: Sequence[Label]) -> None:
+    """Write each label to the right of the axes, as near its height as the others let it."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = [to_axes.transform((label.length, label.cost)) for label in labels]
+    gap = LINE_HEIGHT / FRAME.height
+    places = spread_labels([height for _, height in ends], gap=gap, low=0.0, high=1.0)
+    before, after, start = (1 + pixels / FRAME.width for pixels in (6, LEADER_LENGTH - 4, LEADER_LENGTH))
+    for label, (end, height), place in zip(labels, ends, places, strict=True):
+        leader = axes.plot([end, before, after], [height, height, place], color=label.color, linewidth=0.8)[0]
+        leader.set(transform=axes.transAxes, clip_on=False)
+        text = axes.text(start, place, label.text, size=FONT_SIZE, color=label.color, transform=axes.transAxes)
+        text.set(va="center", parse_math=False)
