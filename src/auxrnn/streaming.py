@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from auxrnn.errors import RunError
-from auxrnn.kernels import lstm as kernel
+from auxrnn.kernels.lstm import can_run
+from auxrnn.kernels.packed import Packed
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.structs import Places, RNNState, Steps
 from auxrnn.training.step import Network
@@ -54,13 +55,13 @@ class Stream:
         for tensor_LBH in self._state:
             tensor_LBH[:, slice(None) if row is None else row] = 0.0
 
-    def _pack(self) -> kernel.Packed | None:
+    def _pack(self) -> Packed | None:
         cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
         head = self._network.classifier
-        if not embedding.is_foldable or not kernel.can_run(cell.bias[0], cell.bias[0]):
+        if not embedding.is_foldable or not can_run(cell.bias[0], cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
-        return kernel.Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
+        return Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
 
     def _count_steps(self, x_BS: Tensor) -> int:
         shape = tuple(x_BS.shape)

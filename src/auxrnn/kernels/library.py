@@ -13,6 +13,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from auxrnn.errors import RunError, UsageError
+
 LOG = logging.getLogger(__name__)
 
 INSTRUCTION_SETS = ("avx512", "avx2", "portable")
@@ -109,7 +111,7 @@ def find_kernel() -> Kernel | None:
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "none", *INSTRUCTION_SETS):
         allowed = ", ".join([*INSTRUCTION_SETS, "none"])
-        raise ValueError(f"{CHOICE} is {choice!r}; set it to one of {allowed}, or unset it")
+        raise UsageError(f"{CHOICE} is {choice!r}; set it to one of {allowed}, or unset it")
     kernel = None if choice == "none" else load_kernel(choice)
     if kernel is None:
         LOG.warning("auxrnn runs on torch's own LSTM, which is slower on CPUs: %s", _why_missing(choice))
@@ -166,7 +168,7 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
     library.auxrnn_interface.restype = ctypes.c_int64
     expected = ctypes.sizeof(Forward) + 1000 * ctypes.sizeof(Backward) + 1_000_000 * ctypes.sizeof(Head)
     if library.auxrnn_interface() != expected:
-        raise ImportError("the compiled LSTM kernel is out of date; install auxrnn again to build it anew")
+        raise RunError("the compiled LSTM kernel is out of date; install auxrnn again to build it anew")
     library.auxrnn_supports.argtypes = [ctypes.c_char_p]
     library.auxrnn_forward.argtypes = [ctypes.POINTER(Forward)]
     library.auxrnn_backward.argtypes = [ctypes.POINTER(Backward)]

@@ -403,7 +403,8 @@ class ForwardBlock {
         const Vector ig = i.denominator * g.denominator, inverse = 1.0f / (fg * i.denominator);
         const Vector half = 0.5f * inverse;
         const Vector input = (i.denominator + i.numerator) * fg * half;
-        const Vector forget = (f.denominator + f.numerator) * ig * half;
+        // From one downwards: a gate that is almost open decides over thousands of steps, and is exact this way.
+        const Vector forget = 1.0f - (f.denominator - f.numerator) * ig * half;
         const Vector candidate = g.numerator * if_ * inverse;
         const Vector c = forget * load(cell) + input * candidate;
         const Ratio o = tanh_ratio(sum[OUTPUT]), squashed = tanh_ratio(c);
@@ -536,16 +537,16 @@ class BackwardBlock {
 
     void run() {
         for (long index = 0; index < call_.layers; ++index) squash_last(index);
-        for (long step = block_.end - 1; step >= block_.begin; --step) {
+        for (long step = block_.end - 1; step >= 0; --step) {
             take_places(step + 1);
             take_output(step);
+            if (step < block_.begin) continue;
             for (long index = call_.layers - 1; index >= 0; --index) go_back(step, index);
             gathered_ += block_.rows;
             if (gathered_ == capacity_) sum_up();
         }
         sum_up();
-        for (long step = block_.begin - 1; step >= 0; --step) take_output(step);
-        take_places(block_.begin);
+        take_places(0);
         give_start();
     }
 
@@ -571,8 +572,7 @@ class BackwardBlock {
         for (long row = 0; row < block_.rows; ++row) {
             const long first = places_.first[block_.first + row];
             for (long &place = last_place_[row];
-                 place > first && (places_.steps[places_.slot[place - 1]] >= num_steps || num_steps <= block_.begin);
-                 --place)
+                 place > first && places_.steps[places_.slot[place - 1]] >= num_steps; --place)
                 for (long index = 0; index < call_.layers; ++index) {
                     const long from = (index * call_.places + places_.slot[place - 1]) * network_.hidden;
                     const long to = row * network_.units;
@@ -784,6 +784,8 @@ int report(Work work) {
         work();
         return AUXRNN_DONE;
     } catch (const std::bad_alloc &) {
+        return AUXRNN_OUT_OF_MEMORY;
+    } catch (const std::length_error &) {
         return AUXRNN_OUT_OF_MEMORY;
     } catch (const std::out_of_range &) {
         return AUXRNN_OUT_OF_RANGE;

@@ -43,7 +43,7 @@ typedef struct {
     float *all_h;             /* [B][T][H], the top layer's output after each step, or null */
     float *saved;             /* what the backward pass needs, auxrnn_saved_size floats, or null */
     /* Feedback, if head is given: where own[b][t] is set, input step t is replaced (in x or token) by what the head
-       makes of the top layer's output after step t - 1. */
+       makes of the top layer's output after step t - 1. Not together with begin. */
     const AuxrnnHead *head;
     const uint8_t *own;   /* [B][T] */
     const float *uniform; /* [B][T]: the draw for the token after step t */
@@ -59,7 +59,7 @@ typedef struct {
     const float *grad_place_h, *grad_place_c; /* [L][P][H], or null */
     const float *grad_all_h;              /* [B][T][H], or null */
     const AuxrnnLayerGradient *grad_layer;
-    float *grad_x;                        /* [B][T][I], zeros on entry, or null */
+    float *grad_x;                        /* [B][T][I], zeros on entry, or null, as it is for tokens */
     float *grad_start_h, *grad_start_c;   /* [L][B][H] */
 } AuxrnnBackward;
 
@@ -73,7 +73,8 @@ int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int6
 
 /* A network with its weights laid out once, for many short calls. */
 typedef struct AuxrnnNetwork AuxrnnNetwork;
-AuxrnnNetwork *auxrnn_open(const AuxrnnForward *shape); /* null if memory ran out; reads sizes, weights and head only */
+AuxrnnNetwork *auxrnn_open(const AuxrnnForward *shape); /* null if memory ran out; reads sizes, weights and
+                                                           head only, and wants a head */
 void auxrnn_close(AuxrnnNetwork *network);
 /* Read `steps` more steps of each row from the states h and c [L][B][H], which are moved on, and give softmax(head). */
 int auxrnn_push(const AuxrnnNetwork *network, const float *x, const int64_t *token, int64_t rows, int64_t steps,

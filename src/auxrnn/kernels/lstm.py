@@ -12,14 +12,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from auxrnn.kernels.library import OUT_OF_MEMORY, Backward, Forward, Head, Kernel, Layer, check, find_kernel
+from auxrnn.kernels import library
+from auxrnn.kernels.calls import Call, get_kernel, point_at_layers
+from auxrnn.kernels.library import Backward, check
 from auxrnn.structs import Places, RNNState, Steps
 
 # Rules of feedback, as the kernel numbers them.
 FEED_VECTOR, FEED_SAMPLED, FEED_ARGMAX = range(3)
-
-# Work below so many multiply-adds is done before a second thread has started.
-WORTH_A_THREAD = 1_000_000
 
 # Not `torch.library.custom_op`: on its first call that imports torch's compiler, which takes seconds.
 _OPERATIONS = torch.library.Library("auxrnn", "DEF")
@@ -56,7 +55,12 @@ class Outputs(NamedTuple):
 def can_run(x_BT: Tensor, weight: Tensor) -> bool:
     """Say whether the kernel is there and takes these tensors: single precision, on the CPU."""
     is_input_fit = x_BT.dtype == torch.float32 or not x_BT.is_floating_point()
-    return is_input_fit and weight.dtype == torch.float32 and weight.device.type == "cpu" and find_kernel() is not None
+    return (
+        is_input_fit
+        and weight.dtype == torch.float32
+        and weight.device.type == "cpu"
+        and library.find_kernel() is not None
+    )
 
 
 def run_stack(
@@ -73,6 +77,12 @@ def run_stack(
 
     Outputs are empty unless wanted. Memory for activations is taken only if gradients are being recorded.
     """
+    x_BT = x_BT if x_BT.is_floating_point() else x_BT.long()
+    places = Places(places.row_P.long(), places.steps_P.long())
+    begin_B = None if begin_B is None else begin_B.long()
+    _check_shapes(x_BT, weights, start, places, begin_B)
+    if feeding is not None:
+        _check_feeding(x_BT, weights, feeding, begin_B)
     needed = [x_BT, *weights, *start]
     is_recording = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in needed)
     h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.lstm(
@@ -91,41 +101,6 @@ def run_stack(
         feeding.rule if feeding else FEED_VECTOR,
     )
     return Outputs(h_BTH, RNNState(h_LPH, c_LPH), fed_BT if feeding else x_BT)
-
-
-class Packed:
-    """A network with its weights laid out once and its states kept, for many short calls.
-
-    A registered torch operation would cost more than the arithmetic of a single step.
-    """
-
-    def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool) -> None:
-        weights, head = [_as_plain(weight) for weight in weights], [_as_plain(weight) for weight in head]
-        layers, self._rows, self._hidden_size = state.h_LBH.shape
-        shape = Forward(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
-        shape.layer, shape.head = _point_at_layers(weights), ctypes.pointer(_point_at_head(head))
-        shape.token = 1 if is_token else None  # never followed: says what the input will be
-        self._is_token = is_token
-        self._state, self._h, self._c = state, state.h_LBH.data_ptr(), state.c_LBH.data_ptr()
-        self._library = _kernel().c
-        self._network = self._library.auxrnn_open(ctypes.byref(shape))
-        if self._network is None:
-            check(OUT_OF_MEMORY)
-
-    def push(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
-        """Read so many further steps, move the state on in place, and write the softmax of the head.
-
-        The tensors must be contiguous; their shapes are not looked at.
-        """
-        address = x_BS.data_ptr()
-        x, token = (None, address) if self._is_token else (address, None)
-        threads = _count_threads(self._rows, num_steps, self._hidden_size)
-        to = probability_BC.data_ptr()
-        check(self._library.auxrnn_push(self._network, x, token, self._rows, num_steps, threads, self._h, self._c, to))
-
-    def __del__(self) -> None:
-        if getattr(self, "_network", None) is not None:
-            self._library.auxrnn_close(self._network)
 
 
 def _lstm(
@@ -148,14 +123,14 @@ def _lstm(
     all_h, place_h, place_c, fed, saved = results
     if head:
         fed.copy_(x)
-    call = _Call(fed if head else x, weights, start_h, start_c, begin, place_row, place_steps)
+    call = Call(fed if head else x, weights, start_h, start_c, begin, place_row, place_steps)
     call.give(place_h=place_h, place_c=place_c)
     call.give(all_h=all_h if wants_outputs else None, saved=saved if keeps else None)
     if head:
         assert own is not None
         assert uniform is not None
         call.feed(head, own, uniform, rule)
-    check(_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
+    check(get_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
     return results
 
 
@@ -169,7 +144,7 @@ def _allocate(
         start_h.new_empty(layers, len(place_row), hidden_size),
         start_h.new_empty(layers, len(place_row), hidden_size),
         x.new_empty(x.shape if is_fed else 0),
-        start_h.new_empty(_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers) if keeps else 0),
+        start_h.new_empty(get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers) if keeps else 0),
     )
 
 
@@ -206,7 +181,10 @@ def _lstm_backward(
     wants_x: bool,
 ) -> list[Tensor]:
     """Give the gradients of the start's h and c, of x (empty unless wanted), and of all weights."""
-    call = _Call(x, weights, start_h, start_c, begin, place_row, place_steps)
+    rows, steps = x.shape[:2]
+    layers, _, hidden_size = start_h.shape
+    assert saved.numel() == get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers), "the pass kept nothing"
+    call = Call(x, weights, start_h, start_c, begin, place_row, place_steps)
     call.give(saved=saved)
     backward = Backward(forward=ctypes.pointer(call.forward))
     backward.grad_all_h = call.keep(grad_all_h)
@@ -215,8 +193,8 @@ def _lstm_backward(
     grad_h, grad_c, grad_x, *grad_weights = grads
     backward.grad_start_h, backward.grad_start_c = grad_h.data_ptr(), grad_c.data_ptr()
     backward.grad_x = grad_x.zero_().data_ptr() if wants_x else None
-    backward.grad_layer = _point_at_layers(grad_weights)
-    check(_kernel().c.auxrnn_backward(ctypes.byref(backward)))
+    backward.grad_layer = point_at_layers(grad_weights)
+    check(get_kernel().c.auxrnn_backward(ctypes.byref(backward)))
     return grads
 
 
@@ -274,90 +252,57 @@ def _differentiate(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     return grad_x if wants_x else None, grad_weights, grad_h, grad_c, *before_head, head, *after_head
 
 
+def _refuse_second_gradient(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+    raise NotImplementedError("the fused LSTM has no second gradient; use double precision, or AUXRNN_KERNEL=none")
+
+
 _OPERATIONS.impl("lstm", _lstm, "CPU")
 _OPERATIONS.impl("lstm_backward", _lstm_backward, "CPU")
 torch.library.register_fake("auxrnn::lstm", _allocate_lstm, lib=_OPERATIONS)
 torch.library.register_fake("auxrnn::lstm_backward", _allocate_backward, lib=_OPERATIONS)
 torch.library.register_autograd("auxrnn::lstm", _differentiate, setup_context=_remember, lib=_OPERATIONS)
+torch.library.register_autograd("auxrnn::lstm_backward", _refuse_second_gradient, lib=_OPERATIONS)
 
 
-class _Call:
-    """The description of a pass for the kernel, and the tensors it points at, kept alive."""
-
-    def __init__(
-        self,
-        x: Tensor,
-        weights: Sequence[Tensor],
-        start_h: Tensor,
-        start_c: Tensor,
-        begin: Tensor | None,
-        place_row: Tensor,
-        place_steps: Tensor,
-    ) -> None:
-        self._kept: list[Any] = []
-        rows, steps = x.shape[:2]
-        layers, _, hidden_size = start_h.shape
-        plain_weights = [_as_plain(weight) for weight in weights]
-        is_token = not x.is_floating_point()
-        if not is_token and x.shape[2] > 1 and x.stride(2) != 1:
-            x = x.contiguous()
-        self._kept += [plain_weights, x]
-        self.forward = Forward(
-            rows=rows,
-            steps=steps,
-            hidden_size=hidden_size,
-            layers=layers,
-            input_size=weights[0].shape[1],
-            threads=_count_threads(rows, steps, hidden_size),
-            layer=_point_at_layers(plain_weights),
-            x_row=x.stride(0),
-            x_step=x.stride(1),
-            places=len(place_row),
+def _check_shapes(
+    x_BT: Tensor, weights: Sequence[Tensor], start: RNNState, places: Places, begin_B: Tensor | None
+) -> None:
+    """Refuse what does not fit together: the kernel follows addresses and would read beyond the end."""
+    (num_rows, num_steps), (num_layers, _, hidden_size) = x_BT.shape[:2], start.h_LBH.shape
+    sizes = [weights[0].shape[1]] + [hidden_size] * (num_layers - 1)
+    gates = 4 * hidden_size
+    wanted = [shape for size in sizes for shape in ((gates, size), (gates, hidden_size), (gates,))]
+    step_shape = (sizes[0],) if x_BT.is_floating_point() else ()
+    state_shape = (num_layers, num_rows, hidden_size)
+    _require(x_BT.shape == (num_rows, num_steps, *step_shape), "steps", x_BT, (num_rows, num_steps, *step_shape))
+    _require(len(weights) == len(wanted), "the list of weights", start.h_LBH, state_shape)
+    for weight, shape in zip(weights, wanted, strict=True):
+        _require(weight.shape == shape and weight.dtype == torch.float32, "a weight", weight, shape)
+    for tensor_LBH in start:
+        _require(
+            tensor_LBH.shape == state_shape and tensor_LBH.dtype == torch.float32, "a state", tensor_LBH, state_shape
         )
-        setattr(self.forward, "token" if is_token else "x", x.data_ptr())
-        self.give(start_h=start_h, start_c=start_c, begin=begin, place_row=place_row, place_steps=place_steps)
-
-    def give(self, **tensors: Tensor | None) -> None:
-        """Point fields of the description at tensors."""
-        for name, tensor in tensors.items():
-            setattr(self.forward, name, self.keep(tensor))
-
-    def keep(self, tensor: Tensor | None) -> int | None:
-        """Give the address of a tensor's values, in plain order, and keep them alive."""
-        if tensor is None:
-            return None
-        self._kept.append(_as_plain(tensor))
-        return int(self._kept[-1].data_ptr())
-
-    def feed(self, head: Sequence[Tensor], own: Tensor, uniform: Tensor, rule: int) -> None:
-        """Let the head's predictions replace input steps."""
-        plain = [_as_plain(weight) for weight in head]
-        self._kept.append(plain)
-        self.forward.head = ctypes.pointer(_point_at_head(plain))
-        self.give(own=own, uniform=uniform)
-        self.forward.feed = rule
+    if begin_B is not None:
+        _require(begin_B.shape == (num_rows,), "the list of first steps", begin_B, (num_rows,))
+    _require(places.row_P.shape == places.steps_P.shape, "places", places.row_P, tuple(places.steps_P.shape))
 
 
-def _kernel() -> Kernel:
-    kernel = find_kernel()
-    assert kernel is not None, "callers ask `can_run` first"
-    return kernel
+def _check_feeding(x_BT: Tensor, weights: Sequence[Tensor], feeding: Feeding, begin_B: Tensor | None) -> None:
+    if begin_B is not None:
+        raise ValueError("rows that begin late cannot be fed back to; leave out begin_B")
+    hidden_weight, hidden_bias, output_weight, output_bias = feeding.head
+    head_size, output_size, hidden_size = len(hidden_bias), weights[0].shape[1], weights[1].shape[1]
+    pairs = [
+        (hidden_weight, (head_size, hidden_size)),
+        (output_weight, (output_size, head_size)),
+        (output_bias, (output_size,)),
+        (feeding.is_own_BT, tuple(x_BT.shape[:2])),
+        (feeding.uniform_BT, tuple(x_BT.shape[:2])),
+    ]
+    for tensor, shape in pairs:
+        _require(tensor.shape == shape, "what feeds back", tensor, shape)
 
 
-def _count_threads(rows: int, steps: int, hidden_size: int) -> int:
-    return torch.get_num_threads() if 4 * rows * steps * hidden_size**2 >= WORTH_A_THREAD else 1
-
-
-def _as_plain(tensor: Tensor) -> Tensor:
-    return tensor.contiguous()
-
-
-def _point_at_layers(weights: Sequence[Tensor]) -> Any:
-    pointers = [weight.data_ptr() for weight in weights]
-    layers = [Layer(*pointers[at : at + 3]) for at in range(0, len(pointers), 3)]
-    return (Layer * len(layers))(*layers)
-
-
-def _point_at_head(head: Sequence[Tensor]) -> Head:
-    hidden_weight, _, output_weight, _ = head
-    return Head(hidden_weight.shape[0], output_weight.shape[0], *[weight.data_ptr() for weight in head])
+def _require(is_fit: bool, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if not is_fit:
+        raise ValueError(f"{what} of shape {list(tensor.shape)} ({tensor.dtype}) does not fit; {list(shape)} would")

@@ -108,12 +108,12 @@ AUXRNN_INLINE void for_panels(long columns, Function function) {
 }
 
 // tanh(x) = numerator / denominator to 3e-7: a rational function of degrees 9 and 8, the best on [-8, 8] (fitted by
-// iteratively reweighted least squares). Beyond, tanh is 1 to 2e-7. NaN stays NaN.
+// iteratively reweighted least squares). NaN stays NaN.
 struct Ratio {
     Vector numerator, denominator;
 };
 AUXRNN_INLINE Ratio tanh_ratio(Vector x) {
-    const Vector most = splat(8.0f);
+    const Vector most = splat(9.0f);
     x = x > most ? most : x;
     x = x < -most ? -most : x;
     const Vector u = x * x;
@@ -125,7 +125,11 @@ AUXRNN_INLINE Ratio tanh_ratio(Vector x) {
     q = q * u + 0.026164447888731956f;
     q = q * u + 0.4677782654762268f;
     q = q * u + 1.0f;
-    return {x * p, q};
+    // Beyond 8 the ratio would overshoot: kept at 1, a gate that is wide open loses nothing in any number of steps.
+    Vector numerator = x * p;
+    numerator = numerator > q ? q : numerator;
+    numerator = numerator < -q ? -q : numerator;
+    return {numerator, q};
 }
 AUXRNN_INLINE Vector tanh_of(Vector x) {
     const Ratio ratio = tanh_ratio(x);
