@@ -4,6 +4,7 @@ Everything else about the package stands in pyproject.toml.
 """
 
 import platform
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -23,7 +24,7 @@ setup(
         Extension(
             f"auxrnn.kernels._lstm_{name}",
             sources=["src/auxrnn/kernels/lstm.cpp"],
-            depends=["src/auxrnn/kernels/lstm.h", "src/auxrnn/kernels/tiles.h"],
+            depends=sorted(str(path) for path in Path("src/auxrnn/kernels").glob("*.h")),
             extra_compile_args=[*FLAGS, *flags],
             extra_link_args=["-pthread"],
             language="c++",

@@ -25,6 +25,7 @@ from auxrnn.data.datasets import Split
 from auxrnn.data.images import read_image_files
 from auxrnn.data.sources import search_folders
 from auxrnn.errors import RunError, UsageError
+from auxrnn.heap import keep_freed_memory
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
 from auxrnn.streaming import Stream, read_steps
@@ -337,6 +338,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 def main() -> None:
     """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    keep_freed_memory()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -112,10 +112,11 @@ AUXRNN_INLINE void for_panels(long columns, Function function) {
 struct Ratio {
     Vector numerator, denominator;
 };
+// Written so that compilers see one instruction each, and that NaN goes through.
+AUXRNN_INLINE Vector at_most(Vector limit, Vector x) { return limit < x ? limit : x; }
+AUXRNN_INLINE Vector at_least(Vector limit, Vector x) { return limit > x ? limit : x; }
 AUXRNN_INLINE Ratio tanh_ratio(Vector x) {
-    const Vector most = splat(9.0f);
-    x = x > most ? most : x;
-    x = x < -most ? -most : x;
+    x = at_least(splat(-9.0f), at_most(splat(9.0f), x));
     const Vector u = x * x;
     Vector p = 1.5230451566594638e-08f * u + 2.189468614233192e-05f;
     p = p * u + 0.0035715994890779257f;
@@ -126,10 +127,7 @@ AUXRNN_INLINE Ratio tanh_ratio(Vector x) {
     q = q * u + 0.4677782654762268f;
     q = q * u + 1.0f;
     // Beyond 8 the ratio would overshoot: kept at 1, a gate that is wide open loses nothing in any number of steps.
-    Vector numerator = x * p;
-    numerator = numerator > q ? q : numerator;
-    numerator = numerator < -q ? -q : numerator;
-    return {numerator, q};
+    return {at_least(-q, at_most(q, x * p)), q};
 }
 AUXRNN_INLINE Vector tanh_of(Vector x) {
     const Ratio ratio = tanh_ratio(x);
