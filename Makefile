@@ -40,10 +40,12 @@ setup: $(VENV)/.ready ## the environment and the git hooks
 	git config core.hooksPath .githooks
 
 clean: ## remove the environment and caches, never results
+	rm -f src/auxrnn/kernels/*.so
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build
 
 $(VENV)/.ready: pyproject.toml constraints.txt setup.py $(wildcard src/auxrnn/kernels/*.cpp src/auxrnn/kernels/*.h)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "auxrnn needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	rm -f src/auxrnn/kernels/*.so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

@@ -98,6 +98,21 @@ def test_training_on_does_not_change_a_stream(kind):
     assert torch.equal(stream.push(x_BT), expected_BC)
 
 
+@pytest.mark.parametrize("kind", ["vectors", "tokens"])
+def test_autocast_and_default_types_do_not_change_a_stream(kind):
+    network, x_BT = make_input(kind)
+    expected_BC = Stream(network, B).push(x_BT)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.autocast("cpu"):
+            probability_BC = Stream(network, B).push(x_BT)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert probability_BC.dtype == torch.float32
+    # Under autocast the embedding is folded in half precision.
+    torch.testing.assert_close(probability_BC, expected_BC, rtol=0, atol=1e-2)
+
+
 def test_nothing_is_read_from_no_steps():
     network, x_BT = make_input("vectors")
     stream = Stream(network, B)
@@ -137,8 +152,8 @@ def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeyp
     trained = runs.load_run(run_folder)
     split = runs.load_split(trained.config, "test")
     images = split.x_NTD[:2].astype(np.float32)
-    text = "\n\n".join("\n".join(" ".join(map(str, step)) for step in image) for image in images)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    text = "\n\n".join("\n".join(" ".join(map(str, step)) for step in image) for image in images).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     lines = [json.loads(line) for line in call("predict", run_folder, "-", "--stream", "--json").out.splitlines()]
     num_steps = images.shape[1]
     assert [line["step"] for line in lines] == [*range(1, num_steps + 1)] * 2
@@ -152,19 +167,21 @@ def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeyp
 @pytest.mark.parametrize(
     ("text", "files", "message"),
     [
-        ("0.5\nhalf", ["-", "--stream"], "auxrnn: line 2 is not numbers: 'half'\n"),
-        ("0.5 0.5", ["-", "--stream"], "auxrnn: line 1 has 2 values; a step of this network has 1\n"),
-        ("", ["-"], "auxrnn: --stream reads standard input, and only --stream does: auxrnn predict RUN - --stream\n"),
+        (b"0.5\nhalf", ["-", "--stream"], "auxrnn: line 2 is not numbers: 'half'\n"),
+        (b"0.5 0.5", ["-", "--stream"], "auxrnn: line 1 has 2 values; a step of this network has 1\n"),
+        (b"nan", ["-", "--stream"], "auxrnn: line 1 is not numbers: 'nan'\n"),
+        (b"\x89PNG", ["-", "--stream"], "auxrnn: line 1 is not numbers: '\ufffdPNG'\n"),
+        (b"", ["-"], "auxrnn: --stream reads standard input, and only --stream does: auxrnn predict RUN - --stream\n"),
     ],
 )
 def test_a_mistake_in_streaming_gets_one_sentence(run_folder, monkeypatch, text, files, message):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     result = call("predict", run_folder, *files)
     assert result.code != 0
     assert result.err == message
 
 
-def test_answers_come_before_the_input_ends_and_a_closed_pipe_is_no_failure(run_folder):
+def test_answers_come_before_the_input_ends_and_a_closed_pipe_ends_it_quietly(run_folder):
     command = [sys.executable, "-m", "auxrnn", "predict", str(run_folder), "-", "--stream"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:
@@ -175,5 +192,5 @@ def test_answers_come_before_the_input_ends_and_a_closed_pipe_is_no_failure(run_
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write("0.5\n" * 100_000)
             process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(60) == 1
         assert process.stderr.read() == ""

@@ -1,6 +1,7 @@
 """The command line: one function per command; parses, calls, prints. Results on stdout, progress on stderr."""
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from rich.table import Table
 
 from auxrnn import runs
 from auxrnn.arguments import last_value, parse
+from auxrnn.bench.pages import start_with_large_pages
 from auxrnn.config import DataConfig, RunConfig, name_fields, nearest, read_toml, unflatten
 from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Split
@@ -48,7 +50,7 @@ commands:
   evaluate   accuracy, confusion and recall of a finished run
   predict    classes and probabilities of images or arrays
   bench      how fast this is here, beside what people would use instead
-  info       versions, threads, device, where data is cached
+  info       versions, threads, device, which LSTM runs, where data is cached
 
 examples:
   auxrnn demo
@@ -242,7 +244,7 @@ def demo(argv: Sequence[str]) -> int:
 
     example:  auxrnn demo --out runs/demo
     """
-    from auxrnn.experiments import demo as demo_experiment  # noqa: PLC0415 - only the demo needs matplotlib
+    from auxrnn.experiments import demo as demo_experiment  # noqa: PLC0415 - matplotlib is slow to import
 
     arguments = parse(DemoArguments, argv, "demo", description=demo.__doc__ or "")
     result = demo_experiment.run(arguments.out, seed=arguments.seed, is_smoke=arguments.smoke, console=_error_console())
@@ -278,12 +280,13 @@ def bench(argv: Sequence[str]) -> int:
     onnxruntime where they are installed (`pip install 'auxrnn[bench]'`); the product of two large matrices as the
     limit of the processor; peak memory, in processes of their own.
 
-    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It takes 18 GiB
-    of memory, 14 with --quick, for full back-propagation. OMP_NUM_THREADS sets the number of threads.
+    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It needs 14 GiB
+    of memory for full back-propagation; with less than 18 the longest of it is left out. OMP_NUM_THREADS sets the
+    number of threads, but JAX and Keras always take all cores.
 
     example:  auxrnn bench --quick
     """
-    from auxrnn.bench import sizes, suite, tables  # noqa: PLC0415 - only the benchmark needs matplotlib
+    from auxrnn.bench import sizes, suite, tables  # noqa: PLC0415 - matplotlib is slow to import
 
     arguments = parse(BenchArguments, argv, "bench", description=bench.__doc__ or "")
     chosen = sizes.QUICK if arguments.quick else sizes.FULL
@@ -293,7 +296,7 @@ def bench(argv: Sequence[str]) -> int:
         return 0
     for table in tables.make_tables(record.results):
         Console().print(table)
-    used = f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}"
+    used = f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}, {record.environment['lstm']}"
     print(f"{used}; {arguments.out} holds the pictures and bench.json with all figures")
     return 0
 
@@ -307,7 +310,7 @@ class InfoArguments:
 
 
 def info(argv: Sequence[str]) -> int:
-    """Give versions, threads, device and where data is cached.
+    """Give versions, threads, device, which LSTM runs (the fused kernel or torch's) and where data is cached.
 
     example:  auxrnn info --json
     """
@@ -339,6 +342,8 @@ def main() -> None:
     """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     keep_freed_memory()
+    if sys.argv[1:2] == ["bench"]:
+        start_with_large_pages()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -357,19 +362,19 @@ def run(argv: Sequence[str]) -> int:
     except UsageError as error:
         _say(f"auxrnn: {name_fields(str(error), like='--{}')}")
         return 2
-    except (RunError, OSError) as error:
+    except (RunError, OSError, MemoryError) as error:
         return _fail(error)
     except KeyboardInterrupt:
         _say("auxrnn: stopped")
         return 130
 
 
-def _fail(error: RunError | OSError) -> int:
+def _fail(error: RunError | OSError | MemoryError) -> int:
     if isinstance(error, BrokenPipeError):
         # Whoever read the results has seen enough; let nothing be left to write at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    text = str(error)
+        return 1
+    text = str(error) or "out of memory; use a smaller batch or window"
     if isinstance(error, OSError):
         what = error.filename or "a file"
         text = f"{what} cannot be read or written ({error.strerror}); check the disk and permissions"
@@ -466,7 +471,10 @@ def _stopping(session: Session) -> Iterator[None]:
 def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
     stream, names = Stream(trained.network), trained.card.class_names
     step = 0
-    for values in read_steps(sys.stdin, trained.card.image_format.channels):
+    lines = io.TextIOWrapper(
+        sys.stdin.buffer, errors="replace"
+    )  # a picture by mistake is no text, and gets its sentence
+    for values in read_steps(lines, trained.card.image_format.channels):
         if values is None:
             stream.restart()
             step = 0

@@ -1,6 +1,7 @@
 """A trained network fed step by step, as the steps come in, in constant memory."""
 
 import copy
+import math
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -20,7 +21,7 @@ class Stream:
     """Sequences that are read as they arrive, and what the network thinks of each so far.
 
     Memory and the time of a step do not depend on how many steps came before, and the probabilities are those of
-    reading all steps at once. The weights are taken as they are when the stream is made.
+    reading all steps at once. The weights are taken as they are when the stream is made. One thread at a time may push.
     """
 
     def __init__(self, network: Network, num_sequences: int = 1) -> None:
@@ -45,7 +46,7 @@ class Stream:
         num_steps = self._count_steps(steps_BS)
         if self._packed is None:
             return self._push_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))
-        probability_BC = torch.empty(self._num_sequences, self._num_classes)
+        probability_BC = self._state.h_LBH.new_empty(self._num_sequences, self._num_classes)
         self._packed.push(steps_BS, num_steps, probability_BC)
         return probability_BC
 
@@ -58,7 +59,7 @@ class Stream:
     def _pack(self) -> Packed | None:
         cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
         head = self._network.classifier
-        if not embedding.is_foldable or not can_run(cell.bias[0], cell.bias[0]):
+        if not embedding.is_foldable or not can_run(head.output.weight, cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
         return Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
@@ -89,7 +90,9 @@ def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | 
         try:
             values = [float(word) for word in words]
         except ValueError:
-            raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}") from None
+            values = [math.nan]
+        if not all(map(math.isfinite, values)):
+            raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}")
         if values and len(values) != input_size:
             raise RunError(f"line {number} has {len(values)} values; a step of this network has {input_size}")
         yield values or None

@@ -116,3 +116,14 @@ def test_fed_predictions_do_not_depend_on_the_number_of_threads(build, work):
     three = many.feed()
     torch.set_num_threads(1)
     assert torch.equal(one, three)
+
+
+def test_a_head_learns_on_a_frozen_recurrence(best_build, work):
+    frozen = [*work.embedding.parameters(), *work.decoder.cell.parameters()]
+    for parameter in frozen:
+        parameter.requires_grad_(False)
+    start = RNNState(*(part.detach() for part in work.start))
+    output_MSO = work._replace(start=start, x_MS=work.x_MS.detach()).decode()
+    output_MSO.sum().backward()
+    assert all(parameter.grad is not None for parameter in work.decoder.head.parameters())
+    assert all(parameter.grad is None for parameter in frozen)

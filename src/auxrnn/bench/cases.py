@@ -8,6 +8,7 @@ from torch import Tensor
 
 from auxrnn.bench.agreement import check_agreement
 from auxrnn.bench.child import run_child
+from auxrnn.bench.pages import LARGE_PAGES
 from auxrnn.bench.peers import EmbeddedCell, Problem, Reader, Trainer
 from auxrnn.bench.results import OURS, Case, Entry
 from auxrnn.bench.roster import BASELINE, READERS, TRAINERS, Contender
@@ -18,10 +19,6 @@ from auxrnn.streaming import Stream
 from auxrnn.structs import Draws
 
 CELL = "nn.Linear + nn.LSTMCell"
-
-# Full back-propagation gets its gigabytes anew in every step. As pages of 4 KiB they take longer to hand out than its
-# arithmetic takes, so that it would look slower than it needs to be; as pages of 2 MiB they do not.
-LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 class Field(NamedTuple):

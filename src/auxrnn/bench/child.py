@@ -17,12 +17,12 @@ def run_child(module: str, words: Sequence[object], *, environment: Mapping[str,
     variables = os.environ | dict(environment)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)  # noqa: S603 - our own module
     if done.returncode != 0:
-        raise RunError(f"{_describe_failure(done)} while {doing}; free some memory")
+        raise RunError(f"{_describe_failure(done)} while {doing}")
     return json.loads(done.stdout)
 
 
 def _describe_failure(done: "subprocess.CompletedProcess[str]") -> str:
     if done.returncode == -signal.SIGKILL:
-        return "the system killed a process"
+        return "the system killed a process, most likely for want of memory,"
     last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
     return f"a process failed ({last[0]})"

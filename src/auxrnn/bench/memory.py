@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from auxrnn.bench.child import run_child
+from auxrnn.bench.pages import VARIABLE
 from auxrnn.bench.results import MemoryPoint
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.systems import TITLES
@@ -22,7 +23,7 @@ def measure_point(sizes: Sizes, system: str, *, num_steps: int) -> MemoryPoint:
     found = run_child(
         "auxrnn.bench.memory_point",
         [system, num_steps, sizes.batch_size, sizes.hidden_size, torch.get_num_threads()],
-        environment={"MALLOC_MMAP_THRESHOLD_": str(MMAP_THRESHOLD)},
+        environment={"MALLOC_MMAP_THRESHOLD_": str(MMAP_THRESHOLD), VARIABLE: ""},
         doing=f"the memory of {TITLES[system]} was measured",
     )
     return MemoryPoint(system, num_steps, found["peak_bytes"])

@@ -8,11 +8,13 @@ import torch
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.systems import build_step
 from auxrnn.bench.timing import time_side_by_side
+from auxrnn.heap import keep_freed_memory
 
 
 def main() -> None:
     """Take five numbers from the command line (steps, rows, hidden units, threads, rounds) and the systems."""
     num_steps, batch_size, hidden_size, num_threads, rounds = map(int, sys.argv[1:6])
+    keep_freed_memory()  # as `auxrnn train` does
     torch.set_num_threads(num_threads)
     torch.set_flush_denormal(True)
     sizes = Sizes(batch_size=batch_size, hidden_size=hidden_size)

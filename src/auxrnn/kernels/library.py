@@ -159,7 +159,10 @@ def _load_build(name: str) -> ctypes.CDLL | None:
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = Path(str(importlib.resources.files(__package__))) / f"_lstm_{name}{suffix}"
         if path.exists():
-            return _declare(ctypes.CDLL(str(path)))
+            try:
+                return _declare(ctypes.CDLL(str(path)))
+            except OSError as error:
+                raise RunError(f"the compiled LSTM kernel cannot be loaded ({error}); install auxrnn again") from error
     return None
 
 

@@ -1,6 +1,7 @@
 /* The C interface of the fused LSTM. Row-major float32 arrays, gates in torch's order (input, forget, cell, output).
 
-   Letters as in structs.py: B rows, T steps, H units, L layers, P places, I inputs of a layer, F units of a head. */
+   Letters as in structs.py: B rows, T steps, H units, L layers, P places, I inputs of a layer, F units and O outputs of a
+   head. */
 #ifndef AUXRNN_LSTM_H
 #define AUXRNN_LSTM_H
 

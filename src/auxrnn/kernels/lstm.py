@@ -83,7 +83,8 @@ def run_stack(
     _check_shapes(x_BT, weights, start, places, begin_B)
     if feeding is not None:
         _check_feeding(x_BT, weights, feeding, begin_B)
-    needed = [x_BT, *weights, *start]
+    # The head too: what comes out would ask for a backward pass on its behalf, though it gets no gradient from here.
+    needed = [x_BT, *weights, *start, *(feeding.head if feeding else ())]
     is_recording = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in needed)
     h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.lstm(
         x_BT,
@@ -294,13 +295,15 @@ def _check_feeding(x_BT: Tensor, weights: Sequence[Tensor], feeding: Feeding, be
     head_size, output_size, hidden_size = len(hidden_bias), weights[0].shape[1], weights[1].shape[1]
     pairs = [
         (hidden_weight, (head_size, hidden_size)),
+        (hidden_bias, (head_size,)),
         (output_weight, (output_size, head_size)),
         (output_bias, (output_size,)),
         (feeding.is_own_BT, tuple(x_BT.shape[:2])),
         (feeding.uniform_BT, tuple(x_BT.shape[:2])),
     ]
     for tensor, shape in pairs:
-        _require(tensor.shape == shape, "what feeds back", tensor, shape)
+        is_fit = tensor.dtype == (torch.bool if tensor is feeding.is_own_BT else torch.float32)
+        _require(is_fit and tensor.shape == shape, "what feeds back", tensor, shape)
 
 
 def _require(is_fit: bool, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

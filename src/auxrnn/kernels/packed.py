@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,6 +20,7 @@ class Packed:
 
     def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool) -> None:
         weights, head = [as_plain(weight) for weight in weights], [as_plain(weight) for weight in head]
+        assert all(tensor.dtype == torch.float32 for tensor in [*weights, *head, *state]), "the kernel reads floats"
         layers, self._rows, self._hidden_size = state.h_LBH.shape
         shape = Forward(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
         shape.layer, shape.head = point_at_layers(weights), ctypes.pointer(point_at_head(head))

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -74,7 +74,7 @@ void share(long tasks, long threads, Work work) {
     helpers.reserve(std::max(std::min(threads, tasks), 1L));
     try {
         for (long n = 1; n < std::min(threads, tasks); ++n) helpers.emplace_back(labor);
-    } catch (const std::system_error &) {
+    } catch (const std::exception &) {
         // The threads that did start share the work; the result is the same.
     }
     labor();

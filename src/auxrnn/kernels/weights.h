@@ -56,15 +56,15 @@ void add_product(const Buffer &panels, long depth, long columns, const float *a,
 class Head {
   public:
     Head() = default;
-    Head(const AuxrnnHead &head, long units)
+    Head(const AuxrnnHead &head, long hidden)
         : outputs(head.output_size),
-          units_(units),
+          input_size_(hidden),
           hidden_columns_(round_up(head.head_size, LANES)),
           output_columns_(round_up(head.output_size, LANES)),
           hidden_bias_(hidden_columns_),
           output_bias_(output_columns_) {
-        hidden_ = pack_panels(units, head.head_size,
-                              [&](long k, long column) { return head.hidden_weight[column * units + k]; });
+        hidden_ = pack_panels(hidden, head.head_size,
+                              [&](long k, long column) { return head.hidden_weight[column * hidden + k]; });
         output_ = pack_panels(hidden_columns_, outputs, [&](long k, long column) {
             return k < head.head_size ? head.output_weight[column * head.head_size + k] : 0.0f;
         });
@@ -80,7 +80,7 @@ class Head {
             std::copy_n(hidden_bias_.get(), hidden_columns_, hidden + row * hidden_columns_);
             std::copy_n(output_bias_.get(), output_columns_, out + row * output_columns_);
         }
-        add_product(hidden_, units_, hidden_columns_, h, h_row, rows, hidden, hidden_columns_);
+        add_product(hidden_, input_size_, hidden_columns_, h, h_row, rows, hidden, hidden_columns_);
         for (long i = 0; i < rows * hidden_columns_; ++i) hidden[i] = hidden[i] < 0.0f ? 0.0f : hidden[i];
         add_product(output_, hidden_columns_, output_columns_, hidden, hidden_columns_, rows, out, output_columns_);
         return out;
@@ -89,7 +89,7 @@ class Head {
     long outputs = 0;
 
   private:
-    long units_ = 0, hidden_columns_ = 0, output_columns_ = 0;
+    long input_size_ = 0, hidden_columns_ = 0, output_columns_ = 0;
     Buffer hidden_, output_, hidden_bias_, output_bias_;
 };
 

@@ -107,7 +107,8 @@ class Decoder(nn.Module):
     ) -> tuple[Float[Tensor, "M S H"], Shaped[Tensor, "M S *D"]]:
         """Predict and feed back in the same pass that training differentiates."""
         head = [self.head.hidden.weight, self.head.hidden.bias, self.head.output_weight(kept_OF), self.head.output.bias]
-        feeding = kernel.Feeding(head, sampling.find_own(), sampling.uniform_MS, FUSED_FEEDBACK[self.feedback])
+        uniform_MS = sampling.uniform_MS.float()
+        feeding = kernel.Feeding(head, sampling.find_own(), uniform_MS, FUSED_FEEDBACK[self.feedback])
         return self.cell.run_fed(x_MS, start, feeding, embedding=embedding)
 
     def _feed_in_torch(

@@ -88,8 +88,8 @@ class LSTM(nn.Module):
         if not kernel.can_run(x_BT, self.bias[0]):
             return self.run_in_torch(x_BT, state, embedding=embedding, begin_B=begin_B, end_B=end_B)
         num_rows, num_columns = x_BT.shape[:2]
-        end_B = torch.full((num_rows,), num_columns) if end_B is None else end_B.clamp(min=0)
-        places = Places(torch.arange(num_rows), end_B)
+        row_B = torch.arange(num_rows, device=x_BT.device)
+        places = Places(row_B, torch.full_like(row_B, num_columns) if end_B is None else end_B.clamp(min=0))
         read_BT, weights = self._fold(x_BT, embedding)
         outputs = kernel.run_stack(read_BT, weights, state, places, begin_B=begin_B, wants_outputs=True)
         return Run(outputs.h_BTH, outputs.at_places)
@@ -118,8 +118,8 @@ class LSTM(nn.Module):
         Only where the kernel can run, and the embedding can be folded.
         """
         read_BT, weights = self._fold(x_BT, embedding)
-        row_B = torch.arange(x_BT.shape[0])
-        nowhere = Places(row_B[:0], row_B[:0])
+        nothing = torch.empty(0, dtype=torch.long, device=x_BT.device)
+        nowhere = Places(nothing, nothing)
         outputs = kernel.run_stack(read_BT, weights, state, nowhere, wants_outputs=True, feeding=feeding)
         return outputs.h_BTH, outputs.x_BT
 
@@ -135,7 +135,7 @@ class LSTM(nn.Module):
         """Do what `run` does, on torch's own LSTM."""
         if x_BT.shape[1] == 0:
             return Run(state.h_LBH.new_zeros(x_BT.shape[0], 0, self.hidden_size), state)
-        h_BTH, bottom = x_BT, self.input_map()
+        h_BTH, bottom = x_BT, self._input_map()
         if embedding is not None:
             h_BTH, bottom = embedding.embed(x_BT, bottom)
         maps = [bottom]
@@ -149,26 +149,26 @@ class LSTM(nn.Module):
             c_LBH.append(c_BH)
         return Run(h_BTH, RNNState(torch.stack(h_LBH), torch.stack(c_LBH)))
 
-    def input_map(self) -> InputMap:
-        """Give how an input step enters the bottom layer."""
+    def _input_map(self) -> InputMap:
         return InputMap(self.weight_ih[0], self.bias[0])
 
     def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Shaped[Tensor, "B T *I"], list[Tensor]]:
         """Give the input and the weights of all layers as the kernel takes them."""
         if embedding is None or embedding.is_foldable:
             return x_BT, self.folded_weights(embedding)
-        x_BTI, bottom = embedding.embed(x_BT, self.input_map())
+        x_BTI, bottom = embedding.embed(x_BT, self._input_map())
         return x_BTI, self._list_weights(bottom)
 
     def folded_weights(self, embedding: Embeds | None) -> list[Tensor]:
         """Give input weights, recurrent weights and bias of each layer, the bottom ones with the embedding in them."""
-        return self._list_weights(self.input_map() if embedding is None else embedding.fold(self.input_map()))
+        return self._list_weights(self._input_map() if embedding is None else embedding.fold(self._input_map()))
 
     def _list_weights(self, bottom: InputMap) -> list[Tensor]:
         weights = [bottom.weight_GI, self.weight_hh[0], bottom.bias_G]
         for layer in range(1, self.num_layers):
             weights += [self.weight_ih[layer], self.weight_hh[layer], self.bias[layer]]
-        return weights
+        # Under autocast, folding halves the precision of what it gives.
+        return [weight.float() for weight in weights]
 
 
 def _run_layer(
