@@ -253,7 +253,7 @@ def _differentiate(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     return grad_x if wants_x else None, grad_weights, grad_h, grad_c, *before_head, head, *after_head
 
 
-def _refuse_second_gradient(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+def _refuse_second_gradient(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     raise NotImplementedError("the fused LSTM has no second gradient; use double precision, or AUXRNN_KERNEL=none")
 
 
