@@ -296,8 +296,9 @@ def bench(argv: Sequence[str]) -> int:
         return 0
     for table in tables.make_tables(record.results):
         Console().print(table)
-    used = f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}, {record.environment['lstm']}"
-    print(f"{used}; {arguments.out} holds the pictures and bench.json with all figures")
+    lstm = record.environment["lstm"]
+    print(f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}, {lstm}")
+    print(f"{arguments.out} holds the pictures and bench.json with all figures")
     return 0
 
 

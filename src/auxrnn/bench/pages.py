@@ -1,4 +1,4 @@
-"""Large pages for everything that is timed."""
+"""Large pages for what is timed in one process."""
 
 import os
 import sys
@@ -10,9 +10,8 @@ LARGE_PAGES = {VARIABLE: "glibc.malloc.hugetlb=1"}
 def start_with_large_pages() -> None:
     """Start this program once more, with memory in pages of 2 MiB where the system has them.
 
-    Full back-propagation gets its gigabytes anew in every step. As pages of 4 KiB they take longer to hand out than its
-    arithmetic takes; and our kernel asks for large pages by itself. So all contenders get them. glibc reads the
-    variable when a program starts, so it must be there before.
+    Our kernel asks for large pages by itself, so all contenders get them. glibc reads the variable when a program
+    starts, so it must be there before.
     """
     if sys.platform == "linux" and VARIABLE not in os.environ:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | LARGE_PAGES)  # noqa: S606 - itself
