@@ -13,7 +13,7 @@ help: ## list the targets
 demo: $(VENV)/.ready ## train the four networks of the demo side by side and write runs/demo/index.html
 	$(BIN)/auxrnn demo
 
-bench: $(VENV)/.ready ## speed and memory here, beside torch's own LSTM and others (a quarter of an hour)
+bench: $(VENV)/.ready ## speed and memory here, beside torch's own LSTM and others (half an hour)
 	$(BIN)/auxrnn bench
 
 test: $(VENV)/.ready ## the tests, under five minutes on two cores

@@ -268,7 +268,7 @@ class BenchArguments:
     out: Path = Path("runs/bench")
     """Folder for bench.json and the pictures step-time.png and peak-memory.png; what it holds of them is replaced."""
     quick: Flag = False
-    """All ratios from fewer repeats and lengths: about three minutes on two cores instead of fifteen."""
+    """All ratios from fewer repeats and lengths: three to five minutes on two cores instead of half an hour."""
     json: Flag = False
     """Print one JSON object: the ratios by name, and below them every measurement and what it depends on."""
 

@@ -57,20 +57,20 @@ def test_progress_stands_on_the_error_stream(finished):
 
 
 def test_without_json_the_command_prints_tables(tmp_path, monkeypatch):
-    record = suite.Record(make_results(), {}, 100.0)
+    record = suite.Record(make_results(), {"lstm": "fused kernel (avx2)"}, 100.0)
     monkeypatch.setattr(suite, "run", lambda folder, *, sizes, console: record)
     result = call("bench", "--out", tmp_path)
     assert result.code == 0
     assert "reading_vs_nn_lstm" in result.out
     assert result.out.endswith(
-        f"2 minutes, threads: 2; {tmp_path} holds the pictures and bench.json with all figures\n"
+        f"2 minutes, threads: 2, fused kernel (avx2)\n{tmp_path} holds the pictures and bench.json with all figures\n"
     )
 
 
 @pytest.mark.parametrize(("words", "chosen"), [([], sizes.FULL), (["--quick"], sizes.QUICK)])
 def test_quick_chooses_the_smaller_sizes(words, chosen, monkeypatch):
     asked = []
-    record = suite.Record(make_results(), {}, 100.0)
+    record = suite.Record(make_results(), {"lstm": "fused kernel (avx2)"}, 100.0)
     monkeypatch.setattr(suite, "run", lambda folder, *, sizes, console: asked.append(sizes) or record)
     call("bench", *words)
     assert asked == [chosen]
