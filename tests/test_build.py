@@ -94,7 +94,7 @@ def test_the_input_decides_what_a_token_loss_compares():
 
 
 def phases_of(objective="reconstruct", **schedule):
-    phases = build_phases(make_config(objective, **schedule), steps_per_epoch=7)
+    phases = build_phases(make_config(objective, **schedule), 7, pretrain_steps_per_epoch=7)
     return [(phase.name, phase.num_steps, phase.is_supervised, phase.is_auxiliary) for phase in phases]
 
 
@@ -115,6 +115,12 @@ def test_steps_are_taken_as_given_and_epochs_times_the_batches_of_one():
     assert phases_of(pretrain_epochs=0.5, train_epochs=0.1) == [("pretrain", 4, False, True), ("joint", 1, True, True)]
 
 
+def test_an_epoch_of_pretraining_counts_unlabeled_examples_too():
+    config = make_config("reconstruct", pretrain_epochs=2.0, train_epochs=2.0)
+    phases = build_phases(config, 7, pretrain_steps_per_epoch=70)
+    assert [phase.num_steps for phase in phases] == [140, 14]
+
+
 def test_without_joint_training_the_second_phase_is_supervised_only():
     assert phases_of(pretrain_steps=3, train_steps=5, joint=False)[1] == ("supervised", 5, True, False)
 
@@ -128,6 +134,6 @@ def test_learning_rates_of_phases_follow_the_paper():
     config = RunConfig(
         data=DataConfig(data="mnist"), schedule=ScheduleConfig(pretrain_epochs=100.0, train_epochs=1000.0)
     )
-    pretrain, joint = build_phases(config, steps_per_epoch=10)
+    pretrain, joint = build_phases(config, 10, pretrain_steps_per_epoch=10)
     assert [pretrain.lr_at(step) for step in (0, 499, 500, 999)] == [1e-3, 1e-3, 5e-4, 5e-4]
     assert [joint.lr_at(step) for step in (0, 2999, 3000, 6000, 9999)] == [1e-3, 1e-3, 5e-4, 2.5e-4, 1.25e-4]

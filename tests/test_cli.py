@@ -17,9 +17,9 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from auxrnn import cli
+from auxrnn import cli, runs
+from auxrnn.cli.training import TrainArguments
 from auxrnn.config import DataConfig, RunConfig, field_types, flatten, read_toml, unflatten
-from auxrnn.data import datasets
 from command import TINY, TWO_AND_TWO, Result, call, files_below, train
 
 GOLDEN = Path(__file__).parent / "golden" / "flags.json"
@@ -29,6 +29,8 @@ NUM_PICTURES = 12
 # Two sets of values, each other than the default and other than the other set's.
 FROM_FILE = {
     "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9,
+    "test_data": "a", "unlabeled": "a", "enlarge_to": 9, "text_column": "a", "label_column": "a", "tokens": "bytes",
+    "alphabet_size": 9, "max_length": 9, "read_backward": True, "label_fraction": 0.1, "test_fraction": 0.1,
     "validation_fraction": 0.1, "hidden_size": 9, "num_layers": 9, "embedding_size": 9, "decoder_layers": 9,
     "head_size": 9, "drop_connect": 0.1, "gate_init": "chrono", "num_segments": 9, "segment_length": 9,
     "placement": "past", "order": "forward", "anchor_scope": "batch", "objective": "predict",
@@ -39,7 +41,10 @@ FROM_FILE = {
 }  # fmt: skip
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8,
-    "validation_fraction": 0.2, "hidden_size": 8, "num_layers": 8, "embedding_size": 8, "decoder_layers": 8,
+    "test_data": "b", "unlabeled": "b", "enlarge_to": 8, "text_column": "b", "label_column": "b",
+    "tokens": "characters", "alphabet_size": 8, "max_length": 8, "read_backward": False, "label_fraction": 0.2,
+    "test_fraction": 0.3, "validation_fraction": 0.2, "hidden_size": 8, "num_layers": 8, "embedding_size": 8,
+    "decoder_layers": 8,
     "head_size": 8, "drop_connect": 0.2, "gate_init": "forget-one", "num_segments": 8, "segment_length": 8,
     "placement": "immediate", "order": "reversed", "anchor_scope": "example", "objective": "reconstruct",
     "supervised_window": 8, "auxiliary_window": "full", "auxiliary_weight": 0.2, "sampling_steps": 8,
@@ -68,8 +73,10 @@ def unfinished(finished, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def test_digits():
-    return datasets.load("digits").test
+def test_digits(finished):
+    """The kept pixels of the test digits, and their labels."""
+    split = runs.load_split(finished[0], "test")
+    return split.flat.value_K.reshape(-1, 196, 1)[split.row_N], split.label_N
 
 
 def events(folder):
@@ -112,11 +119,11 @@ def test_the_help_of_every_command_carries_an_example_and_defaults(command):
     assert result.code == 0
     assert result.err == ""
     assert re.search(rf"^ *(example: )?.*auxrnn {command}\b", text, re.MULTILINE)
-    assert "(default: False)" in text
+    assert "(default: False)" in text or command == "data"
 
 
 def test_the_flags_of_train_and_their_defaults_are_as_recorded():
-    own = {name: field.default for name, field in cli.TrainArguments.__dataclass_fields__.items() if name != "run"}
+    own = {name: field.default for name, field in TrainArguments.__dataclass_fields__.items() if name != "run"}
     defaults = own | flatten(RunConfig(data=DataConfig(data="digits")))
     del defaults["data"]
     found = {f"--{name.replace('_', '-')}": value for name, value in sorted(defaults.items())}
@@ -161,14 +168,15 @@ def test_the_shipped_configs_parse_and_say_what_they_set(name):
 
 def test_a_run_folder_holds_all_it_promises(finished):
     folder, _result = finished
-    assert {path.name for path in folder.iterdir()} == FILES_OF_A_RUN | {"model-best.safetensors"}
+    assert {path.name for path in folder.iterdir()} == FILES_OF_A_RUN | {"model-best.safetensors", "splits.json"}
     assert phases_of(folder) == ["pretrain", "joint"]
     assert len(list((folder / "checkpoints").glob("*.safetensors"))) == 2
 
 
 def test_without_a_validation_split_there_are_no_best_weights(tmp_path):
     train(tmp_path / "run", "--objective", "none", "--train-steps", "1")
-    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES_OF_A_RUN
+    # Training on 40 of the digits is a draw, and recorded.
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES_OF_A_RUN | {"splits.json"}
 
 
 def test_without_out_each_run_gets_the_next_free_folder(tmp_path, monkeypatch):
@@ -231,17 +239,18 @@ def test_evaluate_prints_a_row_for_each_class_for_people(finished):
 
 
 def test_predict_answers_as_evaluate_counts(finished, test_digits, tmp_path):
-    np.save(tmp_path / "all.npy", test_digits.x_NTD)
+    x_NTD, label_N = test_digits
+    np.save(tmp_path / "all.npy", x_NTD)
     rows = assert_one_object(call("predict", finished[0], tmp_path / "all.npy", "--json"))["predictions"]
     confusion_CC = np.zeros((10, 10), int)
-    for label, row in zip(test_digits.label_N, rows, strict=True):
+    for label, row in zip(label_N, rows, strict=True):
         confusion_CC[label, int(row["class"])] += 1
     evaluated = json.loads(call("evaluate", finished[0], "--json").out)
     assert confusion_CC.tolist() == evaluated["confusion"]
 
 
 def test_predict_gives_the_same_for_pictures_and_arrays(finished, test_digits, tmp_path):
-    images_NHW = test_digits.x_NTD[:NUM_PICTURES, :, 0].reshape(-1, 14, 14)
+    images_NHW = test_digits[0][:NUM_PICTURES, :, 0].reshape(-1, 14, 14)
     np.save(tmp_path / "all.npy", images_NHW)
     paths = [tmp_path / f"{index}.png" for index in range(NUM_PICTURES)]
     for image_HW, path in zip(images_NHW, paths, strict=True):
@@ -256,7 +265,7 @@ def test_predict_gives_the_same_for_pictures_and_arrays(finished, test_digits, t
 
 
 def test_predict_prints_a_line_for_each_file_for_people(finished, test_digits, tmp_path):
-    np.save(tmp_path / "one.npy", test_digits.x_NTD[:1])
+    np.save(tmp_path / "one.npy", test_digits[0][:1])
     result = call("predict", finished[0], tmp_path / "one.npy")
     assert re.fullmatch(rf"{tmp_path}/one.npy\t\d\t[01]\.\d{{4}}\n", result.out)
 

@@ -60,8 +60,8 @@ def assert_refused(words, code, *parts, folder):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["digit"], ["unknown dataset 'digit'", "did you mean 'digits'?"]),
-        (["imagenet-21k"], ["unknown dataset 'imagenet-21k'", "cifar10, digits, mnist, pmnist"]),
+        (["digit"], ["'digit' is neither a dataset nor a path", "did you mean 'digits'?"]),
+        (["imagenet-21k"], ["'imagenet-21k' is neither a dataset nor a path", "cifar10, dbpedia, digits"]),
         ([], ["DATA is missing", "digits, mnist"]),
         (["digits", "more"], ["unexpected word 'more'"]),
         (["digits", "--hiden-size", "4"], ["unknown option '--hiden-size'", "did you mean '--hidden-size'?"]),
@@ -199,7 +199,7 @@ def test_a_folder_that_is_not_a_run_is_named(command, tmp_path):
 def test_a_run_of_another_format_is_refused_with_both_versions(command, damaged):
     values = json.loads((damaged / "config.json").read_text())
     (damaged / "config.json").write_text(json.dumps(values | {"format": 99}))
-    assert_refused([command, damaged], 1, "another version", "run format 99, here 1", folder=damaged)
+    assert_refused([command, damaged], 1, "another version", "run format 99, here 2", folder=damaged)
 
 
 @pytest.mark.parametrize("command", ["resume", "evaluate"])
@@ -276,7 +276,7 @@ def full_after(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("name", ["environment.json", "config.json"])
+@pytest.mark.parametrize("name", ["environment.json", "splits.json"])
 def test_a_disk_full_at_the_start_leaves_no_run_folder(name, finished, tmp_path):
     with full_after((finished / name).stat().st_size - 10):
         assert_refused([*DIGITS, "--out", "run"], 1, "cannot write", name, "free some space", folder=tmp_path)

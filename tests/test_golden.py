@@ -9,7 +9,7 @@ import pytest
 
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
-from auxrnn.data.datasets import Split
+from auxrnn.data.sequences import Splits, from_array
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 
@@ -28,7 +28,7 @@ def make_split():
     x_NTD = rng.integers(0, 60, (40, NUM_STEPS, 1), dtype=np.uint8)
     for row, label in enumerate(label_N):
         x_NTD[row, 3 * label : 3 * label + 9] += np.uint8(180)
-    return Split(x_NTD, label_N)
+    return from_array(x_NTD, label_N)
 
 
 def first_losses(case):
@@ -49,7 +49,7 @@ def first_losses(case):
         log_every=1,
     )
     network, recorder = build_network(config, InputSpec(1, None, NUM_CLASSES, NUM_STEPS)), ListRecorder()
-    train(build_session(config, network, train=make_split(), test=None, recorder=recorder, folder=None))
+    train(build_session(config, network, Splits(make_split(), None, None), recorder=recorder, folder=None))
     events = [event for event in recorder.events if event["event"] == "train" and event["phase"] == phase]
     names = ("supervised_loss", "auxiliary_loss")
     return {name: [event[name] for event in events] for name in names if name in events[0]}

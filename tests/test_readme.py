@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from auxrnn.cli import COMMANDS, parse_train
+from auxrnn.cli.data import DATA_COMMANDS
+from auxrnn.data.datasets import DATASETS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -19,11 +21,20 @@ def commands():
 
 
 def test_every_command_in_the_readme_exists_and_its_training_settings_are_legal():
-    assert {words[1] for words in commands()} == {"train", "resume", "evaluate", "predict", "bench"}
+    assert {words[1] for words in commands()} == {"train", "resume", "evaluate", "predict", "data", "bench"}
     for words in commands():
         assert words[1] in COMMANDS
         if words[1] == "train":
-            assert parse_train(words[2:]).run.data.data == "mnist"
+            assert parse_train(words[2:]).run.data.data == words[2]
+        if words[1] == "data":
+            assert words[2] in DATA_COMMANDS
+
+
+def test_the_readme_shows_a_line_for_each_dataset_and_each_form_of_own_data():
+    trained = [words[2] for words in commands() if words[1] == "train"]
+    assert set(DATASETS) <= set(trained)
+    for ending in ("/", ".csv", ".jsonl", ".npz", ".ts"):
+        assert any(name.endswith(ending) for name in trained), ending
 
 
 def test_the_two_make_commands_exist():

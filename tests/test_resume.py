@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from own_data import write_csv
+
 FLAGS = [
     "digits", "--objective", "reconstruct", "--hidden-size", "8", "--embedding-size", "8", "--head-size", "16",
     "--batch-size", "40", "--train-examples", "130", "--validation-fraction", "0.2", "--segment-length", "20",
@@ -72,6 +74,15 @@ def never_stopped(tmp_path_factory):
 def test_the_same_command_gives_the_same_bytes(never_stopped, tmp_path):
     run_quietly("train", *FLAGS, "--out", tmp_path / "again")
     assert_same_run(tmp_path / "again", never_stopped)
+
+
+def test_a_killed_run_on_texts_of_different_lengths_with_few_labels_ends_with_the_same_bytes(tmp_path):
+    words = ["train", write_csv(tmp_path / "reviews.csv", 90), *FLAGS[1:], "--train-examples", "60"]
+    words += ["--label-fraction", "0.5", "--max-length", "25"]
+    run_quietly(*words, "--out", tmp_path / "whole")
+    wait_for_line(tmp_path / "killed" / "metrics.jsonl", 9, *words, "--out", tmp_path / "killed")
+    run_quietly("resume", tmp_path / "killed")
+    assert_same_run(tmp_path / "killed", tmp_path / "whole")
 
 
 # Lines 1 to 3 lie in pretraining with scheduled sampling under way, later ones around the phase boundary (an evaluation

@@ -150,15 +150,15 @@ def run_folder(tmp_path_factory):
 
 def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeypatch):
     trained = runs.load_run(run_folder)
-    split = runs.load_split(trained.config, "test")
-    images = split.x_NTD[:2].astype(np.float32)
+    split = runs.load_split(run_folder, "test").select(np.arange(2))
+    (batch,) = in_order(split, 2)
+    images = batch.x_BT.numpy()
     text = "\n\n".join("\n".join(" ".join(map(str, step)) for step in image) for image in images).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     lines = [json.loads(line) for line in call("predict", run_folder, "-", "--stream", "--json").out.splitlines()]
     num_steps = images.shape[1]
     assert [line["step"] for line in lines] == [*range(1, num_steps + 1)] * 2
-    batches = in_order(split._replace(x_NTD=split.x_NTD[:2], label_N=split.label_N[:2]), 2)
-    expected_BC = predict_probabilities(trained.network, batches)
+    expected_BC = predict_probabilities(trained.network, [batch])
     for line, expected_C in zip(lines[num_steps - 1 :: num_steps], expected_BC, strict=True):
         torch.testing.assert_close(torch.tensor(list(line["probabilities"].values())), expected_C, rtol=0, atol=1e-5)
         assert max(line["probabilities"], key=line["probabilities"].get) == line["class"]
@@ -171,7 +171,7 @@ def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeyp
         (b"0.5 0.5", ["-", "--stream"], "auxrnn: line 1 has 2 values; a step of this network has 1\n"),
         (b"nan", ["-", "--stream"], "auxrnn: line 1 is not numbers: 'nan'\n"),
         (b"\x89PNG", ["-", "--stream"], "auxrnn: line 1 is not numbers: '\ufffdPNG'\n"),
-        (b"", ["-"], "auxrnn: --stream reads standard input, and only --stream does: auxrnn predict RUN - --stream\n"),
+        (b"", ["a.png", "--stream"], "auxrnn: --stream reads standard input alone: auxrnn predict RUN - --stream\n"),
     ],
 )
 def test_a_mistake_in_streaming_gets_one_sentence(run_folder, monkeypatch, text, files, message):

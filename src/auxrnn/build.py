@@ -12,14 +12,15 @@ from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, RunConfig
-from auxrnn.data.batches import Batches, hold_out, take_examples
-from auxrnn.data.datasets import Split
+from auxrnn.data.batches import Batches
+from auxrnn.data.sequences import Split, Splits
+from auxrnn.data.strata import draw_stratified
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Feedback, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Embedding, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
 from auxrnn.structs import Draws
-from auxrnn.training.loop import EvaluationSplits, Session, Settings
+from auxrnn.training.loop import Session, Settings
 from auxrnn.training.phases import Phase, plan_phases
 from auxrnn.training.record import Recorder
 from auxrnn.training.step import Network
@@ -51,44 +52,47 @@ def build_network(config: RunConfig, spec: InputSpec) -> Network:
 
 
 def build_session(
-    config: RunConfig, network: Network, *, train: Split, test: Split | None, recorder: Recorder, folder: Path | None
+    config: RunConfig, network: Network, splits: Splits, *, recorder: Recorder, folder: Path | None
 ) -> Session:
-    """Put together one training of a network on a training split; the test split is only ever measured on."""
-    train, validation = choose_examples(config, train)
-    num_evaluated = min(NUM_TRAIN_EVALUATED, len(train.label_N))
-    batches = Batches(train, batch_size=config.schedule.batch_size, seed=config.seed)
+    """Put together one training of a network on a training split; the test split is only ever measured on.
+
+    Examples without a label count in pretraining, and are left out afterwards.
+    """
+    batch_size, seed = config.schedule.batch_size, config.seed
+    labeled = splits.train.labeled()
+    pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed)
+    batches = Batches(labeled, batch_size=batch_size, seed=seed)
     return Session(
         network=network,
         batches=batches,
-        splits=EvaluationSplits(take_examples(train, num_evaluated, seed=config.seed), validation, test),
-        phases=build_phases(config, steps_per_epoch=batches.steps_per_epoch),
+        pretrain_batches=pretrain_batches,
+        splits=splits._replace(train=_draw_some(labeled, seed)),
+        phases=build_phases(config, batches.steps_per_epoch, pretrain_steps_per_epoch=pretrain_batches.steps_per_epoch),
         settings=_build_settings(config),
         recorder=recorder,
         folder=folder,
     )
 
 
-def choose_examples(config: RunConfig, train: Split) -> tuple[Split, Split | None]:
-    """Give what a run trains on, and what it holds out to choose by."""
-    if config.data.train_examples is not None:
-        train = take_examples(train, config.data.train_examples, seed=config.seed)
-    if config.data.validation_fraction == 0:
-        return train, None
-    return hold_out(train, config.data.validation_fraction, seed=config.seed)
-
-
-def build_phases(config: RunConfig, *, steps_per_epoch: int) -> list[Phase]:
+def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_epoch: int) -> list[Phase]:
     """Turn steps or epochs into phases; without a length, one that fits a desk."""
     schedule, has_objective = config.schedule, config.loss.objective != "none"
-    pretrain_default = DESK_PRETRAIN_STEPS if has_objective else 0
+    default = DESK_PRETRAIN_STEPS if has_objective else 0
     return plan_phases(
-        pretrain_steps=_num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, steps_per_epoch, pretrain_default),
+        pretrain_steps=_num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, pretrain_steps_per_epoch, default),
         train_steps=_num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS),
         has_objective=has_objective,
         is_joint=schedule.joint,
         lr=schedule.lr,
         halving_steps=schedule.lr_halving_epochs * steps_per_epoch,
     )
+
+
+def _draw_some(train: Split, seed: int) -> Split:
+    """Draw the training examples that are evaluated beside the test split, always the same."""
+    rng = Draws(seed, "data", 0).rng("take_examples")
+    num_examples = min(NUM_TRAIN_EVALUATED, train.num_examples)
+    return train.select(draw_stratified(train.label_N, num_examples=num_examples, rng=rng))
 
 
 def _num_steps(steps: int | None, epochs: float | None, steps_per_epoch: int, default: int) -> int:

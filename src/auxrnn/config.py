@@ -22,12 +22,14 @@ import tyro
 
 from auxrnn.errors import UsageError
 
-RUN_FORMAT = 1
+RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
+READABLE_FORMATS = (1, 2)
 
 DESK_PRETRAIN_STEPS = 500
 DESK_TRAIN_STEPS = 1000
 LARGEST_LR = 1e38
+MOST_CHARACTERS = 60_000
 
 Window = int | Literal["full"]
 Objective = Literal["none", "reconstruct", "predict"]
@@ -42,22 +44,50 @@ class DataConfig:
     """What is read, and how much of it."""
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """Dataset to train on: digits, mnist, pmnist or cifar10."""
+    """Dataset by name (digits, mnist, ...: see `auxrnn data list`), or the path of your own files."""
     data_dir: Path | None = None
     """Folder that holds the dataset's files, or receives them (None: $AUXRNN_DATA_DIR, else a cache)."""
+    test_data: Path | None = None
+    """Sequences to test on, where DATA has none of its own (None: --test-fraction of DATA)."""
+    unlabeled: Path | None = None
+    """More sequences of the same kind, without labels, for pretraining."""
     image_size: int | None = None
-    """Average images down to this many pixels a side; fewer steps, so that experiments fit a desk."""
+    """Pixels a side that images are averaged down to; your own images of any size are squeezed to it."""
+    enlarge_to: int | None = None
+    """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 approximates the
+    paper's)."""
     permutation: str = "auxrnn-1"
     """Name of pmnist's fixed permutation; the same name is the same permutation everywhere."""
+    text_column: str | None = None
+    """Column of a table that holds the text, by name or number; title+body joins two (None: the obvious one)."""
+    label_column: str | None = None
+    """Column of a table that holds the label, by name or number (None: the obvious one)."""
+    tokens: Literal["characters", "bytes"] = "characters"
+    """What a step of a text is: a character, or a byte of its UTF-8."""
+    alphabet_size: int = 500
+    """Most characters that an alphabet made from the training texts may have; rarer ones count as unknown."""
+    max_length: int | None = None
+    """Steps of a text or series that are read, from its start (None: all; dbpedia 1014)."""
+    read_backward: bool = False
+    """Read texts from their end, as Zhang et al. do."""
     train_examples: int | None = None
     """Train on a seeded, stratified subset of this many examples."""
+    label_fraction: float = 1.0
+    """Part of the training examples that keep their label; the others only help in pretraining."""
+    test_fraction: float = 0.2
+    """Part of DATA that is drawn to test on, where it has no test split; the same whatever the seed."""
     validation_fraction: float = 0.0
     """Part of the training split held out to choose the best weights on; the paper holds out none."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "image_size", "train_examples")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction is {self.validation_fraction}; it must be from 0 to below 1")
+        _check_at_least(self, 1, "image_size", "enlarge_to", "alphabet_size", "max_length", "train_examples")
+        for name in ("test_fraction", "validation_fraction"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1")
+        if not 0 < self.label_fraction <= 1:
+            raise ValueError(f"label_fraction is {self.label_fraction}; it must be above 0 and at most 1")
+        if self.alphabet_size > MOST_CHARACTERS:
+            raise ValueError(f"alphabet_size is {self.alphabet_size}; it must be at most {MOST_CHARACTERS}")
 
 
 @dataclass(frozen=True, kw_only=True)

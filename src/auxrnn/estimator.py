@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import GateInit, Objective, Order, Placement, Window, unflatten
 from auxrnn.data.batches import in_order
-from auxrnn.data.datasets import Split
+from auxrnn.data.sequences import Splits, from_array
 from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
@@ -113,8 +113,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         session = build_session(
             config,
             self.network_,
-            train=Split(x_NTD, label_N.astype(np.int64)),
-            test=None,
+            Splits(from_array(x_NTD, label_N.astype(np.int64)), None, None),
             recorder=recorder,
             folder=None,
         )
@@ -126,7 +125,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """Give the probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
         x_NTD = _as_sequences(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False))
-        split = Split(x_NTD, np.zeros(len(x_NTD), dtype=np.int64))
+        split = from_array(x_NTD, np.zeros(len(x_NTD), dtype=np.int64))
         probability_NC = predict_probabilities(self.network_, in_order(split, self.batch_size))
         return probability_NC.to(torch.float64).numpy()
 

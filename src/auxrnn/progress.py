@@ -55,6 +55,37 @@ class TrainingProgress:
         return f"{tick.phase.name} {tick.step}/{tick.phase.num_steps}  {scores}  {describe_seconds(left)} left"
 
 
+class ReadingProgress:
+    """Shows how far a dataset is read for the first time; silent where nothing has to be read."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self.console = console
+        self.name = name
+        self.bar = make_bars(console)
+        self.task: TaskID | None = None
+        self.last_line = time.monotonic()
+
+    def __enter__(self) -> "ReadingProgress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def observe(self, done: int, total: int | None) -> None:
+        """Show that so many examples are read."""
+        if self.task is None:
+            self.bar.start()
+            self.task = self.bar.add_task(f"reading {self.name}", total=total, status="")
+        self.bar.update(self.task, completed=done, total=total)
+        now = time.monotonic()
+        if not self.console.is_terminal and now - self.last_line > SECONDS_BETWEEN_LINES:
+            self.last_line = now
+            of = "" if total is None else f" of {total:,}"
+            self.console.print(f"reading {self.name}: {done:,}{of}", highlight=False, soft_wrap=True)
+
+
 def make_bars(console: Console) -> Progress:
     """Give bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
     return Progress(

@@ -1,7 +1,8 @@
 """A run is a folder: start one, resume it, load what it trained.
 
 It holds `config.json`, `environment.json`, `model.json` (what the network must know of its data to be used elsewhere),
-`metrics.jsonl`, `checkpoints/` and at the end `model.safetensors` (with a validation split, `model-best.safetensors`).
+`splits.json` (which rows it was trained and tested on, where these were drawn), `metrics.jsonl`, `checkpoints/` and at
+the end `model.safetensors` (with a validation split, `model-best.safetensors`).
 """
 
 import fcntl
@@ -24,11 +25,24 @@ import torch
 from safetensors import SafetensorError
 
 from auxrnn import config as configs
-from auxrnn.build import InputSpec, build_network, build_session, choose_examples
-from auxrnn.config import RUN_FORMAT, RunConfig
+from auxrnn.build import build_network, build_session
+from auxrnn.cards import (
+    ModelCard,
+    card_to_json,
+    check_same_data,
+    choose,
+    division_to_json,
+    find_division,
+    make_card,
+    read_card,
+)
+from auxrnn.config import READABLE_FORMATS, RUN_FORMAT, RunConfig
 from auxrnn.data import datasets
-from auxrnn.data.datasets import Dataset, Split
-from auxrnn.data.images import ImageFormat
+from auxrnn.data.collect import Observe
+from auxrnn.data.datasets import DATASETS, Dataset, make_splits
+from auxrnn.data.requests import Request
+from auxrnn.data.sequences import Split
+from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
@@ -44,16 +58,13 @@ Weights = Literal["final", "best"]
 SplitName = Literal["test", "train", "validation"]
 
 
-class ModelCard(NamedTuple):
-    """What travels with a model: its classes, and how an image becomes a sequence it can read."""
+class Prepared(NamedTuple):
+    """The data of a run, ready to train on: how it is read, and how it is divided."""
 
-    class_names: tuple[str, ...]
-    image_format: ImageFormat
-
-    @property
-    def spec(self) -> InputSpec:
-        """What a network must fit to read such sequences."""
-        return InputSpec(self.image_format.channels, None, len(self.class_names), self.image_format.num_steps)
+    card: ModelCard
+    division: Division
+    is_drawn: bool
+    """Whether chance had a part in the division."""
 
 
 class TrainedRun(NamedTuple):
@@ -66,14 +77,26 @@ class TrainedRun(NamedTuple):
 
 def settle(config: RunConfig) -> RunConfig:
     """Fix what depends on the machine and on where the user stands, so that resuming uses the same again."""
-    data_dir, init_from = config.data.data_dir, config.init_from
+    data = config.data
+    own = Path(data.data).expanduser()
+    is_own = data.data not in DATASETS and own.exists()
     return replace(
         config,
-        data=replace(config.data, data_dir=None if data_dir is None else data_dir.expanduser().absolute()),
-        init_from=None if init_from is None else init_from.expanduser().absolute(),
+        data=replace(
+            data,
+            data=str(own.absolute()) if is_own else data.data,
+            data_dir=_make_absolute(data.data_dir),
+            test_data=_make_absolute(data.test_data),
+            unlabeled=_make_absolute(data.unlabeled),
+        ),
+        init_from=_make_absolute(config.init_from),
         threads=config.threads or torch.get_num_threads(),
         device=config.device or _find_device(),
     )
+
+
+def _make_absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser().absolute()
 
 
 def check_free(folder: Path) -> None:
@@ -86,63 +109,80 @@ def check_free(folder: Path) -> None:
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
 
 
-def create(config: RunConfig, dataset: Dataset, folder: Path) -> None:
+def create(config: RunConfig, prepared: Prepared, folder: Path) -> None:
     """Make the folder of a new run, whole or not at all.
 
     Its config comes last: a folder counts as a run only when all it needs is there.
     """
     check_free(folder)
-    card = {"class_names": dataset.class_names, "image_format": dataset.image_format._asdict()}
+    contents = {
+        "environment.json": json.dumps(describe_environment(config), indent=2) + "\n",
+        "model.json": card_to_json(prepared.card),
+        **({"splits.json": division_to_json(prepared.division)} if prepared.is_drawn else {}),
+        "config.json": configs.to_json(config),
+    }
     try:
-        write_aside(folder / "environment.json", json.dumps(describe_environment(config), indent=2) + "\n")
-        write_aside(folder / "model.json", json.dumps(card, indent=2) + "\n")
-        write_aside(folder / "config.json", configs.to_json(config))
+        for name, content in contents.items():
+            write_aside(folder / name, content)
     except BaseException:
         with suppress(OSError):
-            for name in ("environment.json", "model.json", "config.json"):
+            for name in contents:
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()
         raise
 
 
-def load_dataset(config: RunConfig) -> Dataset:
-    """Load the dataset that a config names."""
-    data = config.data
-    return datasets.load(data.data, data_dir=data.data_dir, image_size=data.image_size, permutation=data.permutation)
+def load_dataset(config: RunConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
+    """Load the data that a config names."""
+    return datasets.load(make_request(config), observe=observe)
 
 
-def load_split(config: RunConfig, name: SplitName, *, data_dir: Path | None = None) -> Split:
+def make_request(config: RunConfig) -> Request:
+    """Give what a config asks of its data."""
+    return Request(**{name: getattr(config.data, name) for name in Request._fields})
+
+
+def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
+    """Divide the data of a new run, and settle how it is read."""
+    division = divide(dataset.table, choose(config))
+    start = None if config.init_from is None else load_run(config.init_from).card
+    card = make_card(config, dataset, division, start=start)
+    return Prepared(card, division, is_drawn(dataset.table, choose(config)))
+
+
+def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared:
+    """Give the data of a run as it was divided and read when the run began."""
+    card = read_card(folder)
+    check_same_data(card, dataset)
+    return Prepared(card, find_division(config, dataset, folder), is_drawn(dataset.table, choose(config)))
+
+
+def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -> Split:
     """Load one part of a run's dataset, as the run divided it."""
+    config = read_config(folder)
     if data_dir is not None:
         config = replace(config, data=replace(config.data, data_dir=data_dir))
     dataset = load_dataset(config)
-    if name == "test":
-        return dataset.test
-    train, validation = choose_examples(config, dataset.train)
-    if name == "train":
-        return train
-    if validation is None:
-        raise UsageError("this run held out no validation split; --split takes test or train")
-    return validation
+    prepared = prepare_again(config, dataset, folder)
+    splits = make_splits(dataset, prepared.division, prepared.card.format)
+    split = {"train": splits.train.labeled(), "validation": splits.validation, "test": splits.test}[name]
+    if split is None:
+        cure = "--validation-fraction" if name == "validation" else "--test-fraction or --test-data"
+        raise UsageError(f"this run has no {name} split (it takes {cure} in training); choose another --split")
+    return split
 
 
-def open_session(config: RunConfig, dataset: Dataset, folder: Path) -> Session:
+def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder: Path) -> Session:
     """Put together the training of a run, in its own folder and with its number of threads."""
     assert config.threads is not None, "settle the config first"
     torch.set_num_threads(config.threads)
-    card = ModelCard(dataset.class_names, dataset.image_format)
-    network = build_network(config, card.spec)
+    network = build_network(config, prepared.card.spec)
     if config.init_from is not None and newest_path(folder / "checkpoints") is None:
-        _take_weights(network, card, config.init_from)
+        _take_weights(network, prepared.card, config.init_from)
     _move(network, config)
-    return build_session(
-        config,
-        network,
-        train=dataset.train,
-        test=dataset.test,
-        recorder=FileRecorder(folder / "metrics.jsonl"),
-        folder=folder,
-    )
+    splits = make_splits(dataset, prepared.division, prepared.card.format)
+    recorder = FileRecorder(folder / "metrics.jsonl")
+    return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
 def train_or_resume(session: Session) -> bool:
@@ -189,7 +229,7 @@ def read_config(folder: Path) -> RunConfig:
         run_format = values["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path) from error
-    if run_format != RUN_FORMAT:
+    if run_format not in READABLE_FORMATS:
         raise RunError(
             f"{folder} was made by another version of auxrnn (run format {run_format}, here {RUN_FORMAT});"
             " use that version, or train again"
@@ -213,7 +253,7 @@ def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
     path = folder / ("model.safetensors" if weights == "final" else "model-best.safetensors")
     if not path.is_file():
         raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
-    card = _read_card(folder)
+    card = read_card(folder)
     network = build_network(config, card.spec)
     hint = f"delete it and `auxrnn resume {folder}` writes it again" if weights == "final" else "take the final weights"
     tensors = _read_weights(path, hint=hint)
@@ -252,14 +292,6 @@ def _find_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - fixed words
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _read_card(folder: Path) -> ModelCard:
-    try:
-        values = json.loads((folder / "model.json").read_text())
-        return ModelCard(tuple(values["class_names"]), ImageFormat(**values["image_format"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder / 'model.json'} is missing or damaged; train again into another folder") from error
 
 
 def _read_weights(path: Path, *, hint: str) -> dict[str, torch.Tensor]:

@@ -30,3 +30,12 @@ def shared_mnist() -> Path:
     if not (SHARED_DATA / "mnist").is_dir():
         pytest.skip(f"the real MNIST is not at {SHARED_DATA / 'mnist'}")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def shared_dbpedia() -> Path:
+    """The folder that holds a real part of DBpedia, where this machine has it."""
+    folder = SHARED_DATA / "dbpedia_part"
+    if not folder.is_dir():
+        pytest.skip(f"the real DBpedia is not at {folder}")
+    return folder

@@ -1,4 +1,4 @@
-"""Subsets keep their proportions, epochs hold each example once, and a batch depends on its numbers alone."""
+"""Epochs hold each example once, a batch depends on its numbers alone, and lengths are bucketed."""
 
 import numpy as np
 import pytest
@@ -6,22 +6,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn.data.batches import Batches, hold_out, in_order, take_examples, to_tensor
-from auxrnn.data.datasets import Split
-from auxrnn.errors import UsageError
+from auxrnn.data.batches import Batches, by_length, draw_batches, in_order, to_batch
+from auxrnn.data.datasets import load
+from auxrnn.data.requests import Request
+from auxrnn.data.sequences import Encoding, Flat, Split, from_array
+from auxrnn.structs import Draws
 
-LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=80)
 SEEDS = st.integers(0, 2**31)
 
 
 def split_of(labels):
     """A split whose example `i` holds the number `i` in two bytes."""
     x_NTD = np.arange(len(labels), dtype="<u2").view(np.uint8).reshape(-1, 2, 1)
-    return Split(x_NTD, np.array(labels, dtype=np.int64))
-
-
-def numbers(split):
-    return split.x_NTD.reshape(-1, 2).copy().view("<u2").ravel().tolist()
+    return from_array(x_NTD, np.array(labels, dtype=np.int64))
 
 
 def numbers_of_batch(batch):
@@ -29,66 +26,32 @@ def numbers_of_batch(batch):
     return (low + 256 * high).tolist()
 
 
-def assert_stratified(part, whole):
-    """Each class to within one example of its share; each example with its own label."""
-    exact = np.bincount(whole.label_N, minlength=5) * len(part.label_N) / len(whole.label_N)
-    assert (np.abs(np.bincount(part.label_N, minlength=5) - exact) < 1).all()
-    assert part.label_N.tolist() == [whole.label_N[number] for number in numbers(part)]
-    assert len(set(numbers(part))) == len(part.label_N)
+@given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=200), batch_size=st.integers(1, 9), seed=SEEDS)
+def test_batches_of_different_lengths_still_hold_every_example_once(lengths, batch_size, seed):
+    length_N = np.array(lengths)
+    batches = draw_batches(length_N, batch_size=batch_size, draws=Draws(seed, "train", 0))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert len(batches) == -(-len(lengths) // batch_size)
+    assert max(len(batch) for batch in batches) <= batch_size
 
 
-def test_bytes_become_the_floats_of_a_division_by_255():
-    x_NTD = np.arange(256, dtype=np.uint8).reshape(1, 256, 1)
-    expected = np.arange(256, dtype=np.float32) / np.float32(255)
-    assert to_tensor(x_NTD).dtype == torch.float32
-    assert np.array_equal(to_tensor(x_NTD).numpy().ravel(), expected)
-    assert np.array_equal(to_tensor(expected.reshape(1, 256, 1)).numpy().ravel(), expected)
+def test_bucketing_keeps_padding_low_and_the_order_of_lengths_random():
+    rng = np.random.default_rng(0)
+    length_N = np.clip(rng.gamma(3, 100, 12_000).astype(np.int64), 10, 1014)
+    batches = draw_batches(length_N, batch_size=128, draws=Draws(0, "train", 0))
+    padded = sum(len(batch) * int(length_N[batch].max()) for batch in batches)
+    assert padded < 1.1 * length_N.sum()
+    means = [length_N[batch].mean() for batch in batches]
+    # Neighbors in time have nothing to do with each other: a curriculum would show as a correlation.
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.4
 
 
-@given(labels=LABELS, seed=SEEDS, data=st.data())
-def test_a_subset_has_the_exact_size_and_the_proportions_of_the_whole(labels, seed, data):
-    whole = split_of(labels)
-    num_examples = data.draw(st.integers(1, len(labels)))
-    part = take_examples(whole, num_examples, seed=seed)
-    assert len(part.label_N) == num_examples
-    assert_stratified(part, whole)
-    assert numbers(part) == numbers(take_examples(whole, num_examples, seed=seed))
-
-
-@given(labels=LABELS, seed=SEEDS, fraction=st.floats(0, 0.99))
-def test_holding_out_divides_the_examples_and_keeps_the_proportions_in_both(labels, seed, fraction):
-    whole = split_of(labels)
-    num_held_out = round(fraction * len(labels))
-    if fraction > 0 and not 0 < num_held_out < len(labels):
-        with pytest.raises(UsageError):
-            hold_out(whole, fraction, seed=seed)
-        return
-    train, validation = hold_out(whole, fraction, seed=seed)
-    assert len(validation.label_N) == num_held_out
-    assert sorted(numbers(train) + numbers(validation)) == numbers(whole)
-    assert_stratified(train, whole)
-    if num_held_out:
-        assert_stratified(validation, whole)
-
-
-def test_another_seed_draws_other_examples():
-    whole = split_of([0, 1] * 100)
-    assert numbers(take_examples(whole, 50, seed=0)) != numbers(take_examples(whole, 50, seed=1))
-    assert numbers(hold_out(whole, 0.5, seed=0)[1]) != numbers(hold_out(whole, 0.5, seed=1)[1])
-
-
-@pytest.mark.parametrize("num_examples", [0, 5])
-def test_a_subset_that_cannot_be_drawn_is_wrong_usage(assert_one_sentence, num_examples):
-    with pytest.raises(UsageError) as error:
-        take_examples(split_of([0, 1, 2, 3]), num_examples, seed=0)
-    assert_one_sentence(error, f"train_examples is {num_examples}", "from 1 to 4")
-
-
-@pytest.mark.parametrize("fraction", [0.01, 0.99])
-def test_holding_out_nothing_or_everything_is_wrong_usage(assert_one_sentence, fraction):
-    with pytest.raises(UsageError) as error:
-        hold_out(split_of([0, 1, 2, 3]), fraction, seed=0)
-    assert_one_sentence(error, f"validation_fraction is {fraction}", "of 4 examples")
+def test_padding_on_the_real_dbpedia_is_under_ten_percent(shared_dbpedia):
+    dataset = load(Request("dbpedia", data_dir=shared_dbpedia))
+    length_N = np.minimum(np.diff(dataset.flat.begin_N1), 1014)[dataset.table.part_N == 0]
+    batches = draw_batches(length_N, batch_size=128, draws=Draws(0, "train", 0))
+    padded = sum(len(batch) * int(length_N[batch].max()) for batch in batches)
+    assert length_N.sum() > 0.9 * padded
 
 
 @given(num_examples=st.integers(1, 300), batch_size=st.integers(1, 40), epoch=st.integers(0, 3), seed=SEEDS)
@@ -130,3 +93,33 @@ def test_evaluation_reads_every_example_in_order():
     assert [number for batch in batches for number in numbers_of_batch(batch)] == list(range(10))
     assert torch.cat([batch.label_B for batch in batches]).tolist() == split.label_N.tolist()
     assert all(batch.first_B is None for batch in batches)
+
+
+def sequences_of(lengths):
+    """Sequence i holds the numbers 100 i, 100 i + 1, ... as floats."""
+    begins = np.cumsum([0, *lengths])
+    values = np.concatenate([100 * row + np.arange(length) for row, length in enumerate(lengths)])
+    flat = Flat(values.astype(np.float32)[:, None], begins)
+    rows = np.arange(len(lengths))
+    return Split(flat, rows, rows % 3, Encoding(lambda value: value))
+
+
+def test_rows_end_together_and_say_where_they_begin():
+    batch = to_batch(sequences_of([3, 1, 2]))
+    assert batch.x_BT[:, :, 0].tolist() == [[0, 1, 2], [0, 0, 100], [0, 200, 201]]
+    assert batch.first_B.tolist() == [0, 2, 1]
+    assert batch.length_B.tolist() == [3, 1, 2]
+
+
+def test_a_longest_length_keeps_the_start_also_when_it_is_read_backward():
+    split = sequences_of([5, 2])
+    cut = split._replace(encoding=split.encoding._replace(max_length=3))
+    assert to_batch(cut).x_BT[:, :, 0].tolist() == [[0, 1, 2], [0, 100, 101]]
+    backward = split._replace(encoding=split.encoding._replace(max_length=3, is_backward=True))
+    assert to_batch(backward).x_BT[:, :, 0].tolist() == [[2, 1, 0], [0, 101, 100]]
+    assert np.concatenate(list(cut.values())).ravel().tolist() == [0, 1, 2, 100, 101]
+
+
+def test_reading_by_length_sorts_and_leaves_equal_lengths_alone():
+    assert by_length(sequences_of([3, 1, 2])).tolist() == [1, 2, 0]
+    assert by_length(sequences_of([4] * 9)).tolist() == list(range(9))

@@ -1,23 +1,54 @@
 """Datasets by name: what they hold, and what is refused before anything is fetched."""
 
 import hashlib
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from auxrnn.data import datasets
+from auxrnn.data.collect import PARTS
+from auxrnn.data.facts import DATASET_FACTS
 from auxrnn.data.images import permutation_order
+from auxrnn.data.requests import Request
 from auxrnn.errors import UsageError
+
+
+class Part(NamedTuple):
+    """The kept values of a part of a dataset of equal lengths, and its labels."""
+
+    x_NTD: np.ndarray
+    label_N: np.ndarray
+
+
+def part_of(dataset, name):
+    rows = np.flatnonzero(dataset.table.part_N == PARTS.index(name))
+    num_steps = int(dataset.flat.begin_N1[1])
+    x_NTD = dataset.flat.value_K.reshape(-1, num_steps, dataset.flat.value_K.shape[1])
+    return Part(x_NTD[rows], dataset.table.label_N[rows])
+
+
+class Loaded(NamedTuple):
+    """A dataset of equal lengths, part by part."""
+
+    train: Part
+    test: Part
+    image_format: object
+
+
+def load(name, **asked):
+    dataset = datasets.load(Request(name, **asked))
+    return Loaded(part_of(dataset, "train"), part_of(dataset, "test"), dataset.format)
 
 
 @pytest.fixture(scope="module")
 def digits():
-    return datasets.load("digits")
+    return load("digits")
 
 
 @pytest.fixture(scope="module")
 def mnist(shared_mnist):
-    return datasets.load("mnist", data_dir=shared_mnist)
+    return load("mnist", data_dir=shared_mnist)
 
 
 def test_digits_stand_on_a_blank_canvas(digits):
@@ -58,7 +89,7 @@ def test_mnist_holds_the_published_images(mnist):
 
 
 def test_pmnist_is_mnist_in_the_named_order(mnist, shared_mnist):
-    pmnist = datasets.load("pmnist", data_dir=shared_mnist, permutation="other")
+    pmnist = load("pmnist", data_dir=shared_mnist, permutation="other")
     assert pmnist.image_format.permutation == "other"
     order_T = permutation_order("other", 784)
     assert np.array_equal(pmnist.test.x_NTD, mnist.test.x_NTD[:, order_T])
@@ -66,26 +97,29 @@ def test_pmnist_is_mnist_in_the_named_order(mnist, shared_mnist):
 
 
 def test_mnist_at_half_size_is_the_mean_of_four_pixels(mnist, shared_mnist):
-    small = datasets.load("mnist", data_dir=shared_mnist, image_size=14)
+    small = load("mnist", data_dir=shared_mnist, image_size=14)
     sums = mnist.test.x_NTD.reshape(-1, 14, 2, 14, 2).sum(axis=(2, 4), dtype=np.int64)
     assert np.array_equal(small.test.x_NTD.reshape(-1, 14, 14), (sums / (4 * 255)).astype(np.float32))
     assert small.image_format.num_steps == 196
 
 
 def test_an_averaged_dataset_keeps_its_labels(digits):
-    small = datasets.load("digits", image_size=7)
+    small = load("digits", image_size=7)
     assert small.train.x_NTD.shape == (1437, 49, 1)
     assert np.array_equal(small.train.label_N, digits.train.label_N)
 
 
 def test_every_name_has_a_line_in_the_table():
-    assert datasets.dataset_names() == ("digits", "mnist", "pmnist", "cifar10")
+    names = ("digits", "mnist", "pmnist", "fashion_mnist", "cifar10", "stanford_dogs", "dbpedia")
+    assert tuple(datasets.DATASETS) == tuple(DATASET_FACTS) == names
 
 
-@pytest.mark.parametrize(("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "known are: cifar10, digits")])
+@pytest.mark.parametrize(
+    ("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "known are: cifar10, dbpedia, digits")]
+)
 def test_an_unknown_name_is_answered_with_the_nearest(assert_one_sentence, name, part):
     with pytest.raises(UsageError) as error:
-        datasets.load(name)
+        load(name)
     assert_one_sentence(error, repr(name), part)
 
 
@@ -96,5 +130,5 @@ def test_a_size_the_images_do_not_have_is_refused_before_any_download(
     tmp_path, assert_one_sentence, name, image_size, largest
 ):
     with pytest.raises(UsageError) as error:
-        datasets.load(name, data_dir=tmp_path, image_size=image_size)
+        load(name, data_dir=tmp_path, image_size=image_size)
     assert_one_sentence(error, f"image_size is {image_size}", f"from 1 to {largest}")

@@ -107,7 +107,7 @@ def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
         ("bright.npy", np.full((6, 6), 1.5), "outside of 0 to 1"),
         ("negative.npy", np.full((6, 6), -0.1), "outside of 0 to 1"),
         ("unknown.npy", np.full((6, 6), np.nan), "outside of 0 to 1"),
-        ("deep.png", np.zeros((6, 6), np.uint16), "8 bits"),
+        ("deep.tif", np.full((6, 6), 65536, np.int32), "8 bits"),
     ],
 )
 def test_wrong_pixels_are_refused_by_file(tmp_path, assert_one_sentence, name, array, part):

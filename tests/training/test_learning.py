@@ -10,7 +10,7 @@ import pytest
 
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
-from auxrnn.data.datasets import Split
+from auxrnn.data.sequences import Splits, from_array
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 
@@ -30,7 +30,7 @@ def make_split(num_examples, seed):
             x_NTD[row, step, 0] += 1
             x_NTD[row, step + 1, 1 + label] += 1
             step += int(rng.integers(3, 24))
-    return Split(x_NTD, label_N)
+    return from_array(x_NTD, label_N)
 
 
 def make_config(objective):
@@ -57,8 +57,8 @@ def accuracy_of(objective):
     """Train, and give the accuracy on new sequences in percent."""
     config, recorder = make_config(objective), ListRecorder()
     network = build_network(config, InputSpec(1 + NUM_CLASSES, None, NUM_CLASSES, NUM_STEPS))
-    splits = {"train": make_split(NUM_EXAMPLES, 1), "test": make_split(500, 2)}
-    train(build_session(config, network, recorder=recorder, folder=None, **splits))
+    splits = Splits(make_split(NUM_EXAMPLES, 1), None, make_split(500, 2))
+    train(build_session(config, network, splits, recorder=recorder, folder=None))
     return recorder.events[-1]["test_accuracy"]
 
 

@@ -6,12 +6,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from auxrnn.bench.timing import Call
 from auxrnn.errors import RunError
+
+SECONDS_BETWEEN_LOOKS = 0.02
+"""Memory that is held for less than this may go unseen."""
 
 
 def run_child(module: str, words: Sequence[object], *, environment: Mapping[str, str], doing: str) -> Any:
@@ -22,6 +27,47 @@ def run_child(module: str, words: Sequence[object], *, environment: Mapping[str,
     if done.returncode != 0:
         raise RunError(f"{_describe_failure(done.returncode, done.stderr)} while {doing}")
     return json.loads(done.stdout)
+
+
+class Watched(NamedTuple):
+    """What a process printed, when it was started (`time.monotonic`), and the most memory of its own that it held."""
+
+    answer: Any
+    started: float
+    peak_bytes: int
+
+
+def watch_child(module: str, words: Sequence[object], *, environment: Mapping[str, str], doing: str) -> Watched:
+    """Run a module with these words as `run_child` does, and look at its memory all the time (Linux).
+
+    Only anonymous memory counts: pages of a mapped file belong to the file, and the system takes them back at will.
+    """
+    command = [sys.executable, "-m", module, *map(str, words)]
+    variables = os.environ | dict(environment)
+    peak_bytes = 0
+    with tempfile.TemporaryFile("w+") as errors:
+        started = time.monotonic()
+        process = subprocess.Popen(command, text=True, env=variables, stdout=subprocess.PIPE, stderr=errors)  # noqa: S603 - our own module
+        try:
+            while process.poll() is None:
+                peak_bytes = max(peak_bytes, anonymous_bytes(process.pid))
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            process.kill()
+            output, _ = process.communicate()
+        if process.returncode != 0:
+            errors.seek(0)
+            raise RunError(f"{_describe_failure(process.returncode, errors.read())} while {doing}")
+    return Watched(json.loads(output), started, peak_bytes)
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Give the resident memory of a process that belongs to no file; 0 for one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
 
 
 @contextmanager

@@ -22,7 +22,8 @@ def make_tables(results: Results) -> Iterator[Table]:
     yield _ratio_table(results)
 
 
-def _new_table(title: str, columns: Sequence[str]) -> Table:
+def new_table(title: str, columns: Sequence[str]) -> Table:
+    """Give an empty table: words in the first column, figures in the others."""
     first, *others = columns
     table = Table(
         title=title, box=SIMPLE, title_justify="left", title_style="bold", caption_justify="left", padding=(0, 1, 0, 0)
@@ -35,7 +36,7 @@ def _new_table(title: str, columns: Sequence[str]) -> Table:
 
 def _case_table(case: Case) -> Table:
     has_flop = any(entry.flop is not None for entry in case.entries)
-    table = _new_table(case.title, ["contender", "time", "speed-up", *["GFLOP/s"] * has_flop])
+    table = new_table(case.title, ["contender", "time", "speed-up", *["GFLOP/s"] * has_flop])
     for entry in case.entries:
         speed_up = case.speed_up(entry.contender)
         cells = [describe_time(entry), "" if speed_up is None else f"{speed_up:.2f}"]
@@ -49,7 +50,7 @@ def _case_table(case: Case) -> Table:
 
 
 def _time_table(results: Results) -> Table:
-    table = _new_table("Time of a training step, s", ["steps", *TITLES.values()])
+    table = new_table("Time of a training step, s", ["steps", *TITLES.values()])
     for num_steps, case in results.steps.items():
         times = [case.entry(title).seconds for title in TITLES.values()]
         table.add_row(f"{num_steps:,}", *("-" if seconds is None else f"{seconds:.2f}" for seconds in times))
@@ -57,7 +58,7 @@ def _time_table(results: Results) -> Table:
 
 
 def _memory_table(results: Results) -> Table:
-    table = _new_table("Peak memory of a training step, MiB", ["steps", *TITLES.values()])
+    table = new_table("Peak memory of a training step, MiB", ["steps", *TITLES.values()])
     for num_steps in sorted({point.num_steps for point in results.memory}):
         found = {point.system: point.peak_bytes for point in results.memory if point.num_steps == num_steps}
         peaks = [found.get(system) for system in TITLES]
@@ -66,7 +67,7 @@ def _memory_table(results: Results) -> Table:
 
 
 def _ratio_table(results: Results) -> Table:
-    table = _new_table("Ratios and their goals", ["ratio", "found", "goal", "reached"])
+    table = new_table("Ratios and their goals", ["ratio", "found", "goal", "reached"])
     for name, ratio in compute_ratios(results).items():
         goal = GOALS[name]
         table.add_row(name, f"{ratio:.3f}", goal.describe(), "yes" if goal.is_reached(ratio) else "no")

@@ -1,85 +1,81 @@
-"""Subsets, seeded shuffling, and batches as tensors. Only the examples of a batch are ever turned into floats."""
+"""Seeded shuffling, bucketing by length, and batches as tensors."""
 
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
+from jaxtyping import Int64
 
-from auxrnn.data.datasets import Split
-from auxrnn.data.images import Sequences, to_unit
-from auxrnn.data.strata import draw_stratified
-from auxrnn.errors import UsageError
+from auxrnn.data.sequences import Split
 from auxrnn.structs import Draws, SequenceBatch
 
-
-def to_tensor(x_NTD: Sequences) -> Float[Tensor, "N T D"]:
-    """Give sequences as a tensor of floats; bytes are divided by 255."""
-    return torch.from_numpy(to_unit(x_NTD))
-
-
-def hold_out(split: Split, fraction: float, *, seed: int) -> tuple[Split, Split]:
-    """Divide a split into one to train on and one to choose by, with the same proportions of classes in both.
-
-    A fraction of 0 holds out nothing; any other must leave at least one example on each side.
-    """
-    num_examples = len(split.label_N)
-    num_held_out = round(fraction * num_examples)
-    if fraction != 0 and not 0 < num_held_out < num_examples:
-        raise UsageError(
-            f"validation_fraction is {fraction}, which would hold out {num_held_out} of {num_examples} examples; "
-            "choose one that leaves some on each side, or 0"
-        )
-    rng = Draws(seed, "data", 0).rng("hold_out")
-    held_out = draw_stratified(split.label_N, num_examples=num_held_out, rng=rng)
-    kept = np.setdiff1d(np.arange(num_examples), held_out)
-    return split.select(kept), split.select(held_out)
-
-
-def take_examples(split: Split, num_examples: int, *, seed: int) -> Split:
-    """Draw a subset of exactly this many examples that keeps the proportions of the classes."""
-    if not 1 <= num_examples <= len(split.label_N):
-        raise UsageError(f"train_examples is {num_examples}; it must be from 1 to {len(split.label_N)}, all there are")
-    rng = Draws(seed, "data", 0).rng("take_examples")
-    return split.select(draw_stratified(split.label_N, num_examples=num_examples, rng=rng))
+POOL_BATCHES = 50
+"""How many batches of shuffled examples are sorted by length together: more waste less, and shuffle less."""
 
 
 class Batches:
-    """The batch of each update as a pure function of seed, phase and step; every epoch holds each example once."""
+    """The batch of each update as a pure function of seed, phase and step; every epoch holds each example once.
+
+    Sequences of different lengths are bucketed: those of a batch are about as long as each other.
+    """
 
     def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
         self.split = split
         self.batch_size = batch_size
         self.seed = seed
-        self._order: tuple[tuple[str, int], Int64[np.ndarray, " N"]] | None = None
+        self._length_N = split.length_N
+        self._order: tuple[tuple[str, int], list[Int64[np.ndarray, " B"]]] | None = None
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many batches hold every example once; the last may be smaller."""
-        return math.ceil(len(self.split.label_N) / self.batch_size)
+        """How many batches hold every example once; one may be smaller."""
+        return math.ceil(self.split.num_examples / self.batch_size)
 
     def at(self, step: int, *, phase: str) -> SequenceBatch:
         """Give the batch of an update of a phase, counted from 0."""
         epoch, index = divmod(step, self.steps_per_epoch)
-        order_N = self._shuffled(phase, epoch)
-        return _to_batch(self.split.select(order_N[index * self.batch_size : (index + 1) * self.batch_size]))
+        return to_batch(self.split.select(self._shuffled(phase, epoch)[index]))
 
-    def _shuffled(self, phase: str, epoch: int) -> Int64[np.ndarray, " N"]:
-        """Give the order of an epoch; the last one asked for is remembered, which changes no result."""
+    def average_columns(self, phase: str) -> float:
+        """Give how many columns the batches of an epoch have on average, padding counted in."""
+        return float(np.mean([self._length_N[index_B].max() for index_B in self._shuffled(phase, 0)]))
+
+    def _shuffled(self, phase: str, epoch: int) -> list[Int64[np.ndarray, " B"]]:
+        """Give the batches of an epoch; the last epoch asked for is remembered, which changes no result."""
         if self._order is None or self._order[0] != (phase, epoch):
-            rng = Draws(self.seed, phase, epoch).rng("shuffle")
-            self._order = (phase, epoch), torch.randperm(len(self.split.label_N), generator=rng).numpy()
+            draws = Draws(self.seed, phase, epoch)
+            self._order = (phase, epoch), draw_batches(self._length_N, batch_size=self.batch_size, draws=draws)
         return self._order[1]
 
 
+def draw_batches(length_N: Int64[np.ndarray, " N"], *, batch_size: int, draws: Draws) -> list[Int64[np.ndarray, " B"]]:
+    """Draw the batches of an epoch: examples shuffled, sorted by length within pools, batches shuffled again."""
+    order_N = torch.randperm(len(length_N), generator=draws.rng("shuffle")).numpy()
+    if (length_N == length_N[0]).all():
+        return [order_N[start : start + batch_size] for start in range(0, len(order_N), batch_size)]
+    batches = []
+    pool_size = POOL_BATCHES * batch_size
+    for start in range(0, len(order_N), pool_size):
+        pool = order_N[start : start + pool_size]
+        pool = pool[np.argsort(length_N[pool], kind="stable")]
+        batches += [pool[begin : begin + batch_size] for begin in range(0, len(pool), batch_size)]
+    return [batches[index] for index in torch.randperm(len(batches), generator=draws.rng("shuffle batches")).tolist()]
+
+
+def by_length(split: Split) -> Int64[np.ndarray, " N"]:
+    """Give the order in which a split is read fastest; its own where all sequences have one length."""
+    return np.argsort(split.length_N, kind="stable")
+
+
 def in_order(split: Split, batch_size: int) -> Iterator[SequenceBatch]:
-    """Yield all examples in their own order, for evaluation; the last batch may be smaller."""
-    for start in range(0, len(split.label_N), batch_size):
-        rows = slice(start, start + batch_size)
-        yield _to_batch(Split(split.x_NTD[rows], split.label_N[rows]))
+    """Yield all examples in their own order; the last batch may be smaller."""
+    for start in range(0, split.num_examples, batch_size):
+        yield to_batch(split.select(np.arange(start, min(start + batch_size, split.num_examples))))
 
 
-def _to_batch(split: Split) -> SequenceBatch:
-    return SequenceBatch(to_tensor(split.x_NTD), torch.from_numpy(split.label_N))
+def to_batch(split: Split) -> SequenceBatch:
+    """Give examples as one batch: rows that end together."""
+    x_NT, first_N = split.align()
+    first_B = torch.from_numpy(first_N) if first_N.any() else None
+    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B)

@@ -1,9 +1,9 @@
-"""The datasets a user can name, each a few lines on a reader.
+"""The data a user can name: the paper's datasets, each a few lines on a reader, and any path.
 
-Dimension letters: `N` examples, `T` steps, `D` features of a step.
+Dimension letters: `N` examples, `H` and `W` rows and columns of an image, `C` its channels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,122 +11,241 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.config import nearest
+from auxrnn.data import cache, sources
 from auxrnn.data.cifar import read_cifar10
+from auxrnn.data.collect import Observe, Table
+from auxrnn.data.dogs import dogs_source
+from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
+from auxrnn.data.formats import Format
 from auxrnn.data.idx import read_idx
-from auxrnn.data.images import ImageFormat, Sequences, to_sequences
-from auxrnn.data.sources import cifar10_files, mnist_files
+from auxrnn.data.image_folder import ImageOptions
+from auxrnn.data.images import ImageFormat, to_sequences
+from auxrnn.data.paths import find_source
+from auxrnn.data.requests import Request, check_options
+from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits, make_encoding
+from auxrnn.data.splits import Division
 from auxrnn.data.strata import draw_stratified
+from auxrnn.data.table import TableOptions, table_source
+from auxrnn.data.texts import ZHANG_ALPHABET, TextFormat
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 
 TEN_DIGITS = tuple("0123456789")
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 NUM_TEST_DIGITS = 360
+DBPEDIA_LENGTH = 1014
+BLOCK_EXAMPLES = 1024
 
-
-class Split(NamedTuple):
-    """Examples and their classes; images not averaged stay bytes until they are in a batch."""
-
-    x_NTD: Sequences
-    label_N: Int64[np.ndarray, " N"]
-
-    def select(self, row_N: Int64[np.ndarray, " M"]) -> "Split":
-        """Give the examples of the named rows, in their order."""
-        return Split(self.x_NTD[row_N], self.label_N[row_N])
+Images = UInt8[np.ndarray, "N H W C"]
+Labels = Int64[np.ndarray, " N"]
 
 
 class Dataset(NamedTuple):
-    """A dataset whole, and how an image becomes one of its sequences."""
+    """All examples of a dataset, and what is known of them."""
 
     name: str
-    train: Split
-    test: Split
+    flat: Flat
+    table: Table
     class_names: tuple[str, ...]
-    image_format: ImageFormat
+    format: Format
+    description: str
+    skipped: tuple[str, ...]
+    num_skipped: int
+    checksum: str
+    """Of the files and of how they were read: the same data has the same."""
+
+    def make_split(self, rows: Int64[np.ndarray, " M"], form: Format, *, labeled: Int64[np.ndarray, " L"]) -> Split:
+        """Give some rows as a network with this format reads them; those not in `labeled` lose their label."""
+        label_N = np.where(np.isin(rows, labeled), self.table.label_N[rows], NO_LABEL)
+        return Split(self.flat, rows, label_N, make_encoding(form))
 
 
-class Request(NamedTuple):
-    """What a user may ask of a dataset."""
+def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
+    """Give the splits as a network with this format reads them; only examples with a label can be tested on."""
 
-    data_dir: Path | None
-    image_size: int | None
-    permutation: str
+    def held_out(rows: Int64[np.ndarray, " M"]) -> Split | None:
+        split = dataset.make_split(rows, form, labeled=rows).labeled()
+        return split if split.num_examples else None
 
-
-def load(
-    name: str, *, data_dir: Path | None = None, image_size: int | None = None, permutation: str = "auxrnn-1"
-) -> Dataset:
-    """Load a dataset by name, downloading what is missing; `permutation` counts for permuted datasets only."""
-    if name not in DATASETS:
-        raise UsageError(f"unknown dataset {name!r}{nearest(name, DATASETS)}")
-    return DATASETS[name](Request(data_dir, image_size, permutation))
+    train = dataset.make_split(division.train, form, labeled=division.labeled)
+    return Splits(train, held_out(division.validation), held_out(division.test))
 
 
-def dataset_names() -> tuple[str, ...]:
-    """Give the names that `load` knows."""
-    return tuple(DATASETS)
+def load(request: Request, *, observe: Observe = lambda _done, _total: None) -> Dataset:
+    """Load a dataset by name, downloading what is missing, or the user's own files by path."""
+    loaded = cache.load(find_sources(request), observe=observe)
+    facts = loaded.facts
+    return Dataset(
+        name=request.data,
+        flat=loaded.flat,
+        table=loaded.table,
+        class_names=facts.class_names,
+        format=facts.format,
+        description=facts.description,
+        skipped=facts.skipped,
+        num_skipped=facts.num_skipped,
+        checksum=loaded.checksum,
+    )
 
 
-def _load_digits(request: Request) -> Dataset:
+def find_sources(request: Request) -> list[tuple[Source, Part | None]]:
+    """Give all that a request names, each with the part that all its examples belong to."""
+    found: list[tuple[Source, Part | None]] = [(find_data(request), None)]
+    if request.test_data is not None:
+        found.append((find_source(request.test_data, request), "test"))
+    if request.unlabeled is not None:
+        found.append((find_source(request.unlabeled, request, has_labels=False), "unlabeled"))
+    return found
+
+
+def find_data(request: Request) -> Source:
+    """Give the source for a dataset's name or a path; a name wins over a file of that name."""
+    name = request.data
+    if name in DATASETS:
+        return DATASETS[name](request)
+    if not Path(name).expanduser().exists():
+        raise UsageError(f"{name!r} is neither a dataset nor a path{nearest(name, DATASETS)}")
+    return find_source(Path(name).expanduser(), request)
+
+
+def _find_digits(request: Request) -> Source:
     """Scikit-learn's 1797 digits of 8x8, centered on 14x14 so that a long blank follows what must be remembered."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - it takes a second to import, and only digits need it
+    form = _resize(ImageFormat(8, 8, 1, canvas=14), request)
 
-    image_format = _resize("digits", ImageFormat(8, 8, 1, canvas=14), request)
-    digits = load_digits()
-    images_NHWC = np.rint(digits.images[..., None] * (255 / 16)).astype(np.uint8)
-    everything = Split(to_sequences(images_NHWC, image_format), digits.target.astype(np.int64))
-    # The split is part of the dataset: the same whatever the seed of a run.
-    rng = Draws(seed=0, phase="digits", step=0).rng("split")
-    test_rows = draw_stratified(everything.label_N, num_examples=NUM_TEST_DIGITS, rng=rng)
-    train_rows = np.setdiff1d(np.arange(len(everything.label_N)), test_rows)
-    return Dataset("digits", everything.select(train_rows), everything.select(test_rows), TEN_DIGITS, image_format)
+    def read() -> Iterator[Example]:
+        from sklearn.datasets import load_digits  # noqa: PLC0415 - it takes a second to import, and only digits need it
 
+        digits = load_digits()
+        images_NHWC = np.rint(digits.images[..., None] * (255 / 16)).astype(np.uint8)
+        label_N = digits.target.astype(np.int64)
+        # The split is part of the dataset: the same whatever the seed of a run.
+        rng = Draws(seed=0, phase="digits", step=0).rng("split")
+        test_rows = draw_stratified(label_N, num_examples=NUM_TEST_DIGITS, rng=rng)
+        train_rows = np.setdiff1d(np.arange(len(label_N)), test_rows)
+        yield from _read_images(images_NHWC[train_rows], label_N[train_rows], form, "train")
+        yield from _read_images(images_NHWC[test_rows], label_N[test_rows], form, "test")
 
-def _load_mnist(request: Request) -> Dataset:
-    return _mnist("mnist", ImageFormat(28, 28, 1), request)
-
-
-def _load_pmnist(request: Request) -> Dataset:
-    return _mnist("pmnist", ImageFormat(28, 28, 1, permutation=request.permutation), request)
+    return _image_source("digits", (), form, read, num_examples=1797, class_names=TEN_DIGITS)
 
 
-def _mnist(name: str, image_format: ImageFormat, request: Request) -> Dataset:
-    image_format = _resize(name, image_format, request)
-    files = mnist_files(request.data_dir)
-    train = _read_mnist(files.train_images, files.train_labels, image_format)
-    test = _read_mnist(files.test_images, files.test_labels, image_format)
-    return Dataset(name, train, test, TEN_DIGITS, image_format)
+def _find_mnist(request: Request) -> Source:
+    return _idx_source("mnist", ImageFormat(28, 28, 1), request, sources.mnist_files, TEN_DIGITS)
 
 
-def _read_mnist(images: Path, labels: Path, image_format: ImageFormat) -> Split:
-    images_NHWC: UInt8[np.ndarray, "N H W C"] = read_idx(images)[..., None]
-    return Split(to_sequences(images_NHWC, image_format), read_idx(labels).astype(np.int64))
+def _find_pmnist(request: Request) -> Source:
+    form = ImageFormat(28, 28, 1, permutation=request.permutation)
+    return _idx_source("pmnist", form, request, sources.mnist_files, TEN_DIGITS)
 
 
-def _load_cifar10(request: Request) -> Dataset:
-    image_format = _resize("cifar10", ImageFormat(32, 32, 3), request)
-    files = cifar10_files(request.data_dir)
-    train, test = (_read_cifar10(paths, image_format) for paths in files)
-    return Dataset("cifar10", train, test, CIFAR10_CLASSES, image_format)
+def _find_fashion_mnist(request: Request) -> Source:
+    return _idx_source(
+        "fashion_mnist", ImageFormat(28, 28, 1), request, sources.fashion_mnist_files, sources.FASHION_MNIST_CLASSES
+    )
 
 
-def _read_cifar10(paths: tuple[Path, ...], image_format: ImageFormat) -> Split:
-    images_NHWC, label_N = read_cifar10(paths)
-    return Split(to_sequences(images_NHWC, image_format), label_N)
+def _idx_source(
+    name: str,
+    form: ImageFormat,
+    request: Request,
+    find: Callable[[Path | None], "sources.MnistFiles"],
+    class_names: tuple[str, ...],
+) -> Source:
+    form = _resize(form, request)
+    files = find(request.data_dir)
+
+    def read() -> Iterator[Example]:
+        pairs: list[tuple[Path, Path, Part]] = [
+            (files.train_images, files.train_labels, "train"),
+            (files.test_images, files.test_labels, "test"),
+        ]
+        for images, labels, part in pairs:
+            yield from _read_images(read_idx(images)[..., None], read_idx(labels).astype(np.int64), form, part)
+
+    return _image_source(name, files, form, read, num_examples=70_000, class_names=class_names)
 
 
-def _resize(name: str, image_format: ImageFormat, request: Request) -> ImageFormat:
+def _find_cifar10(request: Request) -> Source:
+    form = _resize(ImageFormat(32, 32, 3), request)
+    files = sources.cifar10_files(request.data_dir)
+
+    def read() -> Iterator[Example]:
+        yield from _read_images(*read_cifar10(files.train), form, "train")
+        yield from _read_images(*read_cifar10(files.test), form, "test")
+
+    paths = (*files.train, *files.test)
+    return _image_source("cifar10", paths, form, read, num_examples=60_000, class_names=CIFAR10_CLASSES)
+
+
+def _image_source(
+    name: str,
+    files: Sequence[Path],
+    form: ImageFormat,
+    read: Callable[[], Iterator[Example]],
+    *,
+    num_examples: int,
+    class_names: tuple[str, ...],
+) -> Source:
+    height, width = form.size
+    plain: dict[str, Plain] = {"reader": name, **form._asdict()}
+    num_bytes = num_examples * form.num_steps * form.channels * (1 if form.image_size is None else 4)
+    colors = "gray" if form.channels == 1 else "color"
+
+    def understand(_problems: Problems, _like: Format | None) -> Understood:
+        description = f"{colors} images of {width}x{height}, pixel by pixel"
+        names = {str(number): class_name for number, class_name in enumerate(class_names)}
+        return Understood(description, form, read(), num_examples, num_bytes, names)
+
+    return Source(name, files, plain, understand)
+
+
+def _read_images(images_NHWC: Images, label_N: Labels, form: ImageFormat, part: Part) -> Iterator[Example]:
+    for start in range(0, len(label_N), BLOCK_EXAMPLES):
+        x_NTD = to_sequences(images_NHWC[start : start + BLOCK_EXAMPLES], form)
+        for offset, x_TD in enumerate(x_NTD):
+            row = start + offset
+            yield Example(x_TD, str(label_N[row]), f"{part} image {row}", part)
+
+
+def _resize(form: ImageFormat, request: Request) -> ImageFormat:
     """Add the size a user asks for, which is checked before anything is downloaded."""
-    largest = min(image_format.size)
+    check_options(request, ("image_size", "permutation") if form.permutation else ("image_size",), what=request.data)
+    largest = min(form.size)
     if request.image_size is not None and not 1 <= request.image_size <= largest:
-        raise UsageError(f"image_size is {request.image_size}; for {name} it must be from 1 to {largest}")
-    return image_format._replace(image_size=request.image_size)
+        raise UsageError(f"image_size is {request.image_size}; for {request.data} it must be from 1 to {largest}")
+    return form._replace(image_size=request.image_size)
 
 
-DATASETS: dict[str, Callable[[Request], Dataset]] = {
-    "digits": _load_digits,
-    "mnist": _load_mnist,
-    "pmnist": _load_pmnist,
-    "cifar10": _load_cifar10,
+def _find_dogs(request: Request) -> Source:
+    check_options(request, ("image_size", "enlarge_to"), what="stanford_dogs")
+    if request.image_size is None:
+        raise UsageError("stanford_dogs has images of many sizes; give --image-size, 40 to 128 in the paper")
+    options = ImageOptions(request.image_size, request.enlarge_to)
+    return dogs_source("stanford_dogs", sources.dogs_folder(request.data_dir), options)
+
+
+def _find_dbpedia(request: Request) -> Source:
+    """Zhang et al.'s 14 classes: title and text of an article in lower case, at most 1014 characters (section 4.3)."""
+    check_options(request, ("tokens",), what="dbpedia")
+    files = sources.dbpedia_files(request.data_dir)
+    options = TableOptions("2+3", "1", request.tokens, is_lowercase=True, class_names=files.class_names)
+    source = table_source("dbpedia", {"train": files.train, "test": files.test}, options)
+
+    def understand(problems: Problems, like: Format | None) -> Understood:
+        understood = source.read(problems, like)
+        assert isinstance(understood.format, TextFormat)
+        alphabet = ZHANG_ALPHABET if request.tokens == "characters" else None
+        return understood._replace(format=understood.format._replace(alphabet=alphabet, max_length=DBPEDIA_LENGTH))
+
+    return source._replace(options={**source.options, "preset": "dbpedia"}, read=understand)
+
+
+DATASETS: dict[str, Callable[[Request], Source]] = {
+    "digits": _find_digits,
+    "mnist": _find_mnist,
+    "pmnist": _find_pmnist,
+    "fashion_mnist": _find_fashion_mnist,
+    "cifar10": _find_cifar10,
+    "stanford_dogs": _find_dogs,
+    "dbpedia": _find_dbpedia,
 }
 """Every dataset by name; a new one is one line here."""

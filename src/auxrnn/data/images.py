@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
-from PIL import Image, ImageOps
 
+from auxrnn.data.pictures import PictureError, decode, quiet, reason, resize
 from auxrnn.errors import RunError, UsageError
 
 Pixels = Shaped[np.ndarray, "..."]
@@ -22,8 +22,6 @@ Sequences = UInt8[np.ndarray, "N T D"] | Float32[np.ndarray, "N T D"]
 
 BLOCK_VALUES = 2**22
 """How many pixel values are averaged at a time, in double precision."""
-WIDE_MODES = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
-"""What pillow calls pixels of more than 8 bits; converting them would cut the values off."""
 
 
 class ImageFormat(NamedTuple):
@@ -38,6 +36,8 @@ class ImageFormat(NamedTuple):
     """Side that the image is then averaged down to."""
     permutation: str | None = None
     """Name of the fixed order in which the pixels are then read."""
+    is_resized: bool = False
+    """Whether pictures of any size are first resized to height x width."""
 
     @property
     def canvas_size(self) -> tuple[int, int]:
@@ -118,8 +118,9 @@ def to_unit(x: Pixels) -> Float32[np.ndarray, "..."]:
 def read_image_files(paths: Sequence[Path], image_format: ImageFormat) -> NamedSequences:
     """Read a user's images (PNG, JPEG, ...; one or many in a .npy or .npz) as a dataset's images were read.
 
-    An image has the source size, and goes through the whole format, or the final size, and is permuted only. Arrays
-    may also hold sequences `[N, T]` or `[N, T, D]`, taken as they are. Transparency is ignored.
+    An image has the source size (or any, where the format resizes), and goes through the whole format, or the final
+    size, and is permuted only. Arrays may also hold sequences `[N, T]` or `[N, T, D]`, taken as they are. Transparency
+    is ignored.
     """
     if not paths:
         raise UsageError("no image files are given; name at least one")
@@ -152,7 +153,7 @@ def _overlaps(length: int, num_cells: int) -> Float64[np.ndarray, "S H"]:
 
 def _read_one_file(path: Path, image_format: ImageFormat) -> Float32[np.ndarray, "N T D"]:
     is_array = path.suffix.lower() in (".npy", ".npz")
-    pixels = _read_array(path) if is_array else _read_picture(path, image_format.channels)
+    pixels = _read_array(path) if is_array else _read_picture(path, image_format)
     final = image_format.without_resizing
     for source in (image_format, final):
         images_NHWC = _as_examples(pixels, (source.height, source.width, source.channels))
@@ -181,20 +182,13 @@ def _describe_wrong_size(path: Path, shape: tuple[int, ...], image_format: Image
     return f"{path} holds {found}; give images of {wanted}{channels} or sequences of {image_format.num_steps} steps"
 
 
-def _read_picture(path: Path, channels: int) -> UInt8[np.ndarray, "H W C"]:
+def _read_picture(path: Path, image_format: ImageFormat) -> UInt8[np.ndarray, "H W C"]:
     try:
-        with Image.open(path) as image:
-            mode = image.mode
-            upright = ImageOps.exif_transpose(image)
-            # A palette may hold transparency, which pillow takes to RGBA without a warning, and only there.
-            opaque = upright.convert("RGBA") if mode in ("P", "PA") else upright
-            pixels_HW = np.asarray(opaque.convert("L" if channels == 1 else "RGB"))
-    except Exception as error:  # pillow reports damage by many kinds of exception
-        hint = "give a PNG or JPEG image, or a .npy or .npz array"
-        raise RunError(f"{path} cannot be read as an image ({_reason(error)}); {hint}") from error
-    if mode in WIDE_MODES:
-        raise RunError(f"{path} has pixels of more than 8 bits; convert it to 8 bits")
-    return pixels_HW.reshape(*pixels_HW.shape[:2], channels)
+        with quiet():
+            image = decode(path, channels=image_format.channels)
+    except PictureError as error:
+        raise RunError(f"{path} {error}") from error
+    return resize(image, (image_format.height, image_format.width) if image_format.is_resized else None)
 
 
 def _read_array(path: Path) -> Pixels:
@@ -218,12 +212,7 @@ def _load_array(path: Path) -> Pixels:
             name = names[0] if len(names) == 1 else "x"
             array: Pixels | None = loaded[name] if name in names else None
     except Exception as error:  # numpy and zipfile report damage by many kinds of exception
-        raise RunError(f"{path} cannot be read as an array ({_reason(error)}); save it with numpy again") from error
+        raise RunError(f"{path} cannot be read as an array ({reason(error)}); save it with numpy again") from error
     if array is None:
         raise RunError(f"{path} holds {len(names)} arrays and none called x; save the images in it under the name x")
     return array
-
-
-def _reason(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) else None
-    return text or "it is damaged or of another kind"

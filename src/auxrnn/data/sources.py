@@ -1,37 +1,46 @@
-"""Where each dataset's files come from: found in the user's folder or downloaded, always checked by their MD5."""
+"""Where each dataset's files come from: found in the user's folder, else downloaded there."""
 
-import logging
 import os
-import shutil
-import tarfile
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pooch
 
+from auxrnn.data.dogs_archives import find_or_unpack_dogs
+from auxrnn.data.local_files import DatasetFile, find_or_download, find_or_unpack, gather, unpack_part
+from auxrnn.data.published import (
+    CIFAR10,
+    CIFAR10_FOLDER,
+    CIFAR10_MEMBERS,
+    DBPEDIA,
+    DBPEDIA_FOLDER,
+    DBPEDIA_MEMBERS,
+    DOGS,
+    FASHION_MNIST,
+    MNIST,
+)
+from auxrnn.data.remote_files import Content, Observe, RemoteFile
 from auxrnn.errors import RunError
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
-CHUNK_BYTES = 2**16
-
-
-class RemoteFile(NamedTuple):
-    """A file to download, and the MD5 of everything it unpacks to, by name."""
-
-    url: str
-    md5: str
-    unpacked: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        """The file's name, in the address and on disk."""
-        return self.url.rpartition("/")[2]
+TABLES = ("train.csv", "test.csv")
+FASHION_MNIST_CLASSES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 
 
 class MnistFiles(NamedTuple):
-    """MNIST's four idx files, packed or not."""
+    """The four idx files of MNIST, or of a dataset in its format, packed or not."""
 
     train_images: Path
     train_labels: Path
@@ -46,54 +55,53 @@ class Cifar10Files(NamedTuple):
     test: tuple[Path, ...]
 
 
-MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"
-MNIST = (
-    RemoteFile(
-        f"{MNIST_URL}/train-images-idx3-ubyte.gz",
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        {"train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb"},
-    ),
-    RemoteFile(
-        f"{MNIST_URL}/train-labels-idx1-ubyte.gz",
-        "d53e105ee54ea40749a09fcbcd1e9432",
-        {"train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624"},
-    ),
-    RemoteFile(
-        f"{MNIST_URL}/t10k-images-idx3-ubyte.gz",
-        "9fb629c4189551a2d022fa330f9573f3",
-        {"t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea"},
-    ),
-    RemoteFile(
-        f"{MNIST_URL}/t10k-labels-idx1-ubyte.gz",
-        "ec29112dd5afa0611ce80d1b7f02629c",
-        {"t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637"},
-    ),
-)
-CIFAR10_FOLDER = "cifar-10-batches-bin"
-CIFAR10 = RemoteFile(
-    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-    "c32a1d4ab5d03f1284b67883e8d87530",
-    {
-        "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
-        "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
-        "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
-        "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
-        "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
-        "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
-    },
-)
+class DbpediaFiles(NamedTuple):
+    """DBpedia's tables, and the file with a class name a line; None where a user's copy has none."""
+
+    train: Path
+    test: Path
+    class_names: Path | None
 
 
-def mnist_files(data_dir: Path | None = None) -> MnistFiles:
+def mnist_files(data_dir: Path | None = None, *, observe: Observe | None = None) -> MnistFiles:
     """Find MNIST, packed or unpacked, in `data_dir/mnist` or `data_dir`, or download what is missing."""
     folders = search_folders("mnist", data_dir)
-    return MnistFiles(*(find_or_download(remote, folders) for remote in MNIST))
+    return MnistFiles(*(find_or_download(file, folders, observe=observe) for file in MNIST))
 
 
-def cifar10_files(data_dir: Path | None = None) -> Cifar10Files:
+def fashion_mnist_files(data_dir: Path | None = None, *, observe: Observe | None = None) -> MnistFiles:
+    """Find Fashion-MNIST, packed, in `data_dir/fashion_mnist` or `data_dir`, or download what is missing.
+
+    Unpacked, its files are found in a folder called `fashion_mnist` alone, by their sizes: elsewhere they could as well
+    be another dataset's in this format, since the checksums of the unpacked files are not published.
+    """
+    folders = search_folders("fashion_mnist", data_dir)
+    return MnistFiles(*(find_or_download(file, folders, observe=observe) for file in FASHION_MNIST))
+
+
+def cifar10_files(data_dir: Path | None = None, *, observe: Observe | None = None) -> Cifar10Files:
     """Find CIFAR-10, unpacked or as its archive, in `data_dir/cifar10` or `data_dir`, or download it."""
-    *train, test = find_or_unpack(CIFAR10, CIFAR10_FOLDER, search_folders("cifar10", data_dir))
+    folders = search_folders("cifar10", data_dir)
+    *train, test = find_or_unpack(CIFAR10, CIFAR10_MEMBERS, CIFAR10_FOLDER, folders, observe=observe)
     return Cifar10Files(tuple(train), (test,))
+
+
+def dbpedia_files(data_dir: Path | None = None, *, observe: Observe | None = None) -> DbpediaFiles:
+    """Find DBpedia's tables, in `data_dir/dbpedia`, `data_dir` or a folder `dbpedia_csv` in these, or download them.
+
+    What a user has there is taken as it is, so a part of the dataset will do; what is downloaded is checked.
+    """
+    folders = search_folders("dbpedia", data_dir)
+    return find_or_unpack_tables(DBPEDIA, DBPEDIA_MEMBERS, folders, observe=observe)
+
+
+def dogs_folder(data_dir: Path | None = None, *, observe: Observe | None = None) -> Path:
+    """Find the folder that holds Stanford Dogs' `Images` and `lists`: `data_dir/stanford_dogs`, or `data_dir`.
+
+    What a user has there is taken as it is, so some of the breeds will do. Otherwise the archives are downloaded to
+    the first of these and unpacked beside themselves, and counted.
+    """
+    return find_or_unpack_dogs(DOGS, search_folders("stanford_dogs", data_dir), observe=observe)
 
 
 def search_folders(dataset: str, data_dir: Path | None = None) -> tuple[Path, Path]:
@@ -106,96 +114,33 @@ def search_folders(dataset: str, data_dir: Path | None = None) -> tuple[Path, Pa
     return root / dataset, root
 
 
-def find_or_download(remote: RemoteFile, folders: Sequence[Path]) -> Path:
-    """Give the path of a file, packed or unpacked, from the first folder that has it, else download it packed."""
-    for folder in folders:
-        for name, md5 in {remote.name: remote.md5, **remote.unpacked}.items():
-            if _is_intact_file(folder / name, md5):
-                return folder / name
-    return _download(remote, folders[0])
-
-
-def find_or_unpack(remote: RemoteFile, subfolder: str, folders: Sequence[Path]) -> tuple[Path, ...]:
-    """Give the paths of all files in an archive, from a folder (or its `subfolder`) that has them, else unpack it."""
-    for folder in (place for root in folders for place in (root / subfolder, root)):
-        if found := _find_all(remote.unpacked, folder):
-            return found
-    archive = find_or_download(remote._replace(unpacked={}), folders)
-    target = archive.parent / subfolder
-    _unpack(archive, remote.unpacked, target)
-    if found := _find_all(remote.unpacked, target):
+def find_or_unpack_tables(
+    archive: RemoteFile, members: Sequence[Content], folders: Sequence[Path], *, observe: Observe | None = None
+) -> DbpediaFiles:
+    """Give the tables from a folder that has both, or a folder `dbpedia_csv` in it, else unpack the archive."""
+    if found := find_tables(folders):
         return found
-    raise RunError(f"{target} is in the way of what {archive.name} unpacks to; delete or rename that folder")
+    for place in _table_places(folders):
+        for name, other in (TABLES, TABLES[::-1]):
+            if (place / name).is_file():
+                raise RunError(f"{place} holds {name} but no {other}; put it there, or delete or rename {name}")
+    path = find_or_download(DatasetFile(archive), folders, observe=observe)
+    target = path.parent / DBPEDIA_FOLDER
+    unpack_part(path, target, choose=lambda unpacked: gather(members, unpacked, path))
+    if found := find_tables([target]):
+        return found
+    raise RunError(f"{target} is in the way of what {path.name} unpacks to; delete or rename that folder")
 
 
-def _find_all(md5s: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
-    """Give the intact files of a folder, or nothing where it has none of them; some without the others is an error."""
-    missing = [name for name, md5 in md5s.items() if not _is_intact_file(folder / name, md5)]
-    if missing and len(missing) < len(md5s):
-        raise RunError(f"{folder} holds no {missing[0]} beside its other files; delete the folder or complete it")
-    return () if missing else tuple(folder / name for name in md5s)
+def find_tables(folders: Sequence[Path]) -> DbpediaFiles | None:
+    """Give the tables from the first folder that has both, or a folder `dbpedia_csv` in it."""
+    for place in _table_places(folders):
+        train, test = (place / name for name in TABLES)
+        if train.is_file() and test.is_file():
+            names = place / "classes.txt"
+            return DbpediaFiles(train, test, names if names.is_file() else None)
+    return None
 
 
-def _is_intact_file(path: Path, md5: str) -> bool:
-    """Say whether the file is there; raise `RunError` where it is there and not what it should be."""
-    try:
-        if not path.is_file():
-            return False
-        found = pooch.file_hash(str(path), alg="md5")
-    except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
-    if found != md5:
-        reason = f"its MD5 is {found}, not {md5}"
-        raise RunError(f"{path} is damaged or another version ({reason}); delete it to have it downloaded again")
-    return True
-
-
-def _download(remote: RemoteFile, folder: Path) -> Path:
-    pooch.get_logger().setLevel(logging.WARNING)
-    # A server that labels the packed file itself as packed for transport would have it unpacked on the way.
-    headers = {"Accept-Encoding": "identity"}
-    downloader = pooch.HTTPDownloader(progressbar=True, chunk_size=CHUNK_BYTES, headers=headers)
-    known_hash = f"md5:{remote.md5}"
-    try:
-        path = pooch.retrieve(remote.url, known_hash, fname=remote.name, path=folder, downloader=downloader)
-    except (OSError, ValueError) as error:
-        reason = "its checksum is wrong" if isinstance(error, ValueError) else _reason(error)
-        raise RunError(
-            f"{remote.name} could not be downloaded from {remote.url} to {folder} ({reason}); "
-            "check the connection and the folder, or let --data-dir name a folder that already holds it"
-        ) from error
-    return Path(path)
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__
-
-
-def _unpack(archive: Path, names: Mapping[str, str], target: Path) -> None:
-    """Unpack the named files of an archive into a new folder, which appears only when it is complete."""
-    aside = None
-    try:
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        _copy_members(archive, names, aside)
-        # A folder made by mkdtemp is for its owner alone; data may be shared.
-        aside.chmod(0o755)
-        aside.rename(target)
-    except (OSError, tarfile.TarError, EOFError) as error:
-        # Another process may have been faster; then its files are checked like any others.
-        if not target.exists():
-            reason = _reason(error) if isinstance(error, OSError) else "it is damaged"
-            hint = f"unpack it yourself and let --data-dir name the folder that holds {target.name}"
-            raise RunError(f"{archive} could not be unpacked into {target.parent} ({reason}); {hint}") from error
-    finally:
-        if aside is not None:
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-def _copy_members(archive: Path, names: Mapping[str, str], folder: Path) -> None:
-    with tarfile.open(archive) as members:
-        for member in members:
-            content = members.extractfile(member)
-            name = Path(member.name).name
-            if content is not None and name in names:
-                with content, (folder / name).open("wb") as copy:
-                    shutil.copyfileobj(content, copy)
+def _table_places(folders: Sequence[Path]) -> list[Path]:
+    return [place for folder in folders for place in (folder, folder / DBPEDIA_FOLDER)]

@@ -9,6 +9,8 @@ def draw_stratified(
     label_N: Int64[np.ndarray, " N"], *, num_examples: int, rng: torch.Generator
 ) -> Int64[np.ndarray, " M"]:
     """Draw exactly `num_examples` rows, in ascending order, each class to within one example of its share."""
+    if num_examples == 0:
+        return np.zeros(0, dtype=np.int64)
     classes = np.unique(label_N)
     rows_by_class = [np.flatnonzero(label_N == label) for label in classes]
     counts = _shares(np.array([len(rows) for rows in rows_by_class]), num_examples)

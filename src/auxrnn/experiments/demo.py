@@ -27,6 +27,9 @@ from auxrnn.bptt import read_all
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Dataset
+from auxrnn.data.images import ImageFormat
+from auxrnn.data.sequences import Split
+from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
 from auxrnn.progress import make_bars
@@ -120,7 +123,8 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
     finally:
         seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     dataset = runs.load_dataset(planned["reconstruct"])
-    _keep_reconstructions(folder, dataset)
+    test = runs.load_split(folder / "reconstruct", "test")
+    _keep_reconstructions(folder, test)
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
     page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned))
     return DemoResult(rows, seconds, page)
@@ -232,14 +236,15 @@ def _row(folder: Path, name: str, config: RunConfig) -> DemoRow:
 
 def _facts(folder: Path, dataset: Dataset, planned: Mapping[str, RunConfig]) -> DemoFacts:
     environment = json.loads((folder / "reconstruct" / "environment.json").read_text())
+    parts = count_parts(dataset.table)
     versions = [*environment["versions"].items(), ("python", environment["python"])]
     return DemoFacts(
         title="What an auxiliary loss does for a short memory",
         dataset="scikit-learn's handwritten digits, 8x8 on a blank 14x14 canvas",
-        train_examples=len(dataset.train.label_N),
-        test_examples=len(dataset.test.label_N),
+        train_examples=parts["train"],
+        test_examples=parts["test"],
         num_classes=len(dataset.class_names),
-        sequence_length=dataset.image_format.num_steps,
+        sequence_length=int(np.diff(dataset.flat.begin_N1).max()),
         seed=planned["reconstruct"].seed,
         versions=versions,
         command=f"auxrnn demo --seed {planned['reconstruct'].seed}",
@@ -256,13 +261,13 @@ def _keep_seconds(folder: Path, seconds: float) -> float:
 
 
 @torch.inference_mode()
-def _keep_reconstructions(folder: Path, dataset: Dataset) -> None:
+def _keep_reconstructions(folder: Path, test: Split) -> None:
     """Let the r-LSTM rebuild, free-running, what it read before one anchor of some test digits; keep it."""
-    config, _, network = runs.load_run(folder / "reconstruct")
+    config, card, network = runs.load_run(folder / "reconstruct")
     objective = network.objective
     assert isinstance(objective, Reconstruct)
-    rows = [int(np.flatnonzero(dataset.test.label_N == label)[0]) for label in range(NUM_PICTURES)]
-    (batch,) = in_order(dataset.test.select(np.array(rows)), NUM_PICTURES)
+    rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(NUM_PICTURES)]
+    (batch,) = in_order(test.select(np.array(rows)), NUM_PICTURES)
     length = config.segments.segment_length
     anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
     segments = Segments(torch.arange(NUM_PICTURES), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
@@ -270,7 +275,8 @@ def _keep_reconstructions(folder: Path, dataset: Dataset) -> None:
     rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"
     rebuilt_KS = (rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0]
-    height, width = dataset.image_format.size
+    assert isinstance(card.format, ImageFormat)
+    height, width = card.format.size
     file = io.BytesIO()
     np.savez(
         file,

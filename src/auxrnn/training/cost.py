@@ -35,19 +35,20 @@ def estimate_time(session: Session) -> Estimate:
 
 
 def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
-    """Give the least seconds that losses and gradients of one batch took."""
-    settings = session.settings
+    """Give the least seconds that losses and gradients of a batch of average length took."""
+    settings, batches = session.settings, session.batches_of(phase)
     task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
     least = float("inf")
     for step in range(NUM_TRIED):
         start = time.perf_counter()
-        batch = session.batches.at(step, phase=phase.name).to(session.network.device)
+        batch = batches.at(step, phase=phase.name).to(session.network.device)
         losses = compute_losses(
             session.network, batch, task=task, draws=Draws(0, "trial", step), true_probability=probability
         )
         back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
-        least = min(least, time.perf_counter() - start)
+        share = batches.average_columns(phase.name) / batch.x_BT.shape[1]
+        least = min(least, share * (time.perf_counter() - start))
     session.network.zero_grad(set_to_none=True)
     return least
 
@@ -57,7 +58,7 @@ def _evaluation_seconds(session: Session) -> float:
     batch = next(in_order(splits[0], session.batches.batch_size))
     start = time.perf_counter()
     evaluate(session.network, [batch])
-    seconds = (time.perf_counter() - start) / len(batch.label_B) * sum(len(split.label_N) for split in splits)
+    seconds = (time.perf_counter() - start) / len(batch.label_B) * sum(split.num_examples for split in splits)
     every = session.settings.evaluate_every
     num_evaluations = sum(
         phase.num_steps // every if every else min(EVALUATIONS_A_PHASE, phase.num_steps) for phase in session.phases

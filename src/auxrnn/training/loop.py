@@ -15,8 +15,8 @@ import safetensors.torch
 import torch
 
 from auxrnn.config import Window
-from auxrnn.data.batches import Batches, in_order
-from auxrnn.data.datasets import Split
+from auxrnn.data.batches import Batches, by_length, in_order
+from auxrnn.data.sequences import Split, Splits
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.structs import Draws
@@ -42,14 +42,6 @@ class Settings(NamedTuple):
     evaluate_every: int | None
     checkpoint_every: int
     log_every: int
-
-
-class EvaluationSplits(NamedTuple):
-    """What is evaluated: a fixed part of the training data, and what is held out of it."""
-
-    train: Split
-    validation: Split | None
-    test: Split | None
 
 
 @dataclass
@@ -109,7 +101,11 @@ class Session:
 
     network: Network
     batches: Batches
-    splits: EvaluationSplits
+    """Of the examples that have a label."""
+    pretrain_batches: Batches
+    """Of all examples."""
+    splits: Splits
+    """What is evaluated: a fixed part of the training examples, and what is held out of them."""
     phases: list[Phase]
     settings: Settings
     recorder: Recorder
@@ -124,6 +120,10 @@ class Session:
         """Where checkpoints go."""
         assert self.folder is not None
         return self.folder / "checkpoints"
+
+    def batches_of(self, phase: Phase) -> Batches:
+        """Give the batches that a phase learns from."""
+        return self.batches if phase.is_supervised else self.pretrain_batches
 
     def total_step(self, position: Position) -> int:
         """Count the updates of all phases so far: the clock of scheduled sampling."""
@@ -167,7 +167,7 @@ def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
     task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     losses = compute_losses(
         session.network,
-        session.batches.at(position.step, phase=phase.name).to(session.network.device),
+        session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device),
         task=task,
         draws=Draws(settings.seed, phase.name, position.step),
         true_probability=true_token_probability(session.total_step(position), sampling_steps=settings.sampling_steps),
@@ -220,7 +220,7 @@ def _record_evaluation(session: Session, position: Position, clock: float) -> No
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
-    batches = in_order(split, session.batches.batch_size)
+    batches = in_order(split.select(by_length(split)), session.batches.batch_size)
     if phase.is_supervised:
         evaluation = evaluate(session.network, batches)
         return {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}

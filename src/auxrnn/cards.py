@@ -1,0 +1,105 @@
+"""What travels with a model: its classes, how its sequences are read, and which examples it was trained on."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from auxrnn.build import InputSpec
+from auxrnn.config import RunConfig
+from auxrnn.data.datasets import Dataset
+from auxrnn.data.fitting import Reading, adopt, fit, settle
+from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
+from auxrnn.data.sequences import Encoding, Split
+from auxrnn.data.splits import Choice, Division, divide
+from auxrnn.errors import RunError
+
+
+class ModelCard(NamedTuple):
+    """With the weights and the config, all that prediction needs."""
+
+    class_names: tuple[str, ...]
+    format: Format
+    num_steps: int
+    """Length of the longest training sequence."""
+    checksum: str | None
+    """Of the data, and of how it was read; None for runs of the first version."""
+
+    @property
+    def spec(self) -> InputSpec:
+        """What a network must fit to read such sequences."""
+        kind = step_kind(self.format)
+        return InputSpec(kind.input_size, kind.vocabulary_size, len(self.class_names), self.num_steps)
+
+
+def choose(config: RunConfig) -> Choice:
+    """Give what a config says of the splits."""
+    data = config.data
+    return Choice(config.seed, data.test_fraction, data.validation_fraction, data.train_examples, data.label_fraction)
+
+
+def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start: ModelCard | None = None) -> ModelCard:
+    """Settle how the sequences of a new run are read, learning from its training examples alone.
+
+    A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
+    """
+    data = config.data
+    reading = Reading(data.max_length, data.read_backward, data.alphabet_size)
+    form = settle(dataset.format, reading)
+    if start is not None:
+        form = adopt(form, start.format)
+    max_length = getattr(form, "max_length", None)
+    rows = division.train
+    kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
+    return ModelCard(dataset.class_names, fit(form, kept, reading), int(kept.length_N.max()), dataset.checksum)
+
+
+def card_to_json(card: ModelCard) -> str:
+    """Give a card as the text of model.json."""
+    return json.dumps(card._asdict() | {"format": to_plain(card.format)}, indent=2) + "\n"
+
+
+def read_card(folder: Path) -> ModelCard:
+    """Read the card of a run."""
+    path = folder / "model.json"
+    try:
+        values = json.loads(path.read_text())
+        if "image_format" in values:
+            return _read_first_version(values)
+        return ModelCard(
+            tuple(values["class_names"]), from_plain(values["format"]), values["num_steps"], values["checksum"]
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunError(f"{path} is missing or damaged; train again into another folder") from error
+
+
+def _read_first_version(values: dict[str, Any]) -> ModelCard:
+    form = from_plain({"kind": "images"} | values["image_format"])
+    return ModelCard(tuple(values["class_names"]), form, form.num_steps, None)  # type: ignore[union-attr]  # it is an image's
+
+
+def division_to_json(division: Division) -> str:
+    """Give the splits as the text of splits.json: rows counted from 0, in the order of the files."""
+    return json.dumps({name: rows.tolist() for name, rows in division._asdict().items()}) + "\n"
+
+
+def find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division:
+    """Give the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
+    path = folder / "splits.json"
+    if not path.exists():
+        return divide(dataset.table, choose(config))
+    try:
+        values = json.loads(path.read_text())
+        division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
+        if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
+            raise ValueError("rows that are not there")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is damaged; train again into another folder") from error
+    return division
+
+
+def check_same_data(card: ModelCard, dataset: Dataset) -> None:
+    """Refuse data that is not what a run was trained on: its splits would mean other examples."""
+    if card.checksum is not None and card.checksum != dataset.checksum:
+        raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")

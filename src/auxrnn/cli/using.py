@@ -1,0 +1,204 @@
+"""`auxrnn evaluate` and `auxrnn predict`."""
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from auxrnn import runs
+from auxrnn.arguments import parse
+from auxrnn.cli.output import Flag, RunFolder, print_json, say
+from auxrnn.data.batches import by_length, in_order
+from auxrnn.data.examples import Problems
+from auxrnn.data.formats import Format, step_kind
+from auxrnn.data.inputs import STANDARD_INPUT, Inputs, count_unknown, read_inputs
+from auxrnn.data.sequences import make_encoding
+from auxrnn.data.series import SeriesFormat
+from auxrnn.data.texts import TextFormat
+from auxrnn.errors import UsageError
+from auxrnn.streaming import Stream, read_steps
+from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
+
+MOST_COLUMNS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateArguments:
+    """Options of `evaluate`."""
+
+    run: RunFolder
+    """Run folder of a finished run."""
+    split: runs.SplitName = "test"
+    """Part of the dataset to classify."""
+    weights: runs.Weights = "final"
+    """The final weights, or the best on the validation split."""
+    data_dir: Path | None = None
+    """Folder that holds the dataset's files, where it is not that of the training."""
+    json: Flag = False
+    """Print one JSON object: accuracy (percent), loss, examples, confusion, recall."""
+
+
+def evaluate_command(argv: Sequence[str]) -> int:
+    """Give accuracy, loss, confusion matrix and recall per class of a finished run.
+
+    example:  auxrnn evaluate runs/mnist14 --json
+    """
+    arguments = parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
+    trained = runs.load_run(arguments.run, weights=arguments.weights)
+    split = runs.load_split(arguments.run, arguments.split, data_dir=arguments.data_dir)
+    batches = in_order(split.select(by_length(split)), trained.config.schedule.batch_size)
+    evaluation = evaluate(trained.network, batches)
+    if arguments.json:
+        recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
+        confusion = evaluation.confusion_CC.tolist()
+        print_json(
+            {
+                "accuracy": evaluation.accuracy,
+                "loss": evaluation.loss,
+                "examples": evaluation.num_examples,
+                "confusion": confusion,
+                "recall": recall,
+            }
+        )
+        return 0
+    print(f"accuracy {evaluation.accuracy:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples")
+    _print_confusion(trained.card.class_names, evaluation)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictArguments:
+    """Options of `predict`."""
+
+    run: RunFolder
+    """Run folder of a finished run."""
+    files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILES")]
+    """What to classify, of the kind that the run was trained on: images or folders of them, tables or .txt with a text
+    a line, arrays (.npy, .npz), time series (.ts); - is standard input: a text a line, an array or an image."""
+    weights: runs.Weights = "final"
+    """The final weights, or the best on the validation split."""
+    text_column: str | None = None
+    """Column of a table that holds the text (None: the one of the training, else the obvious one)."""
+    stream: Flag = False
+    """Read steps from standard input and say after each what the sequence looks like so far: one step a line, its
+    values as in the data (pixels from 0 to 1), and an empty line begins another sequence; of texts, each
+    character is a step, and each line a sequence."""
+    json: Flag = False
+    """Print one JSON object: for each sequence its file, class and probabilities; with --stream, one a step."""
+
+
+def predict(argv: Sequence[str]) -> int:
+    """Give the class and the probabilities of sequences that the run was not trained on.
+
+    Examples:
+      auxrnn predict runs/mnist14 digit.png more.npy --json
+      auxrnn predict runs/reviews new.csv
+      echo "What a film" | auxrnn predict runs/reviews -
+
+    Steps as they come in:  sensor | auxrnn predict runs/mnist14 - --stream
+    """
+    arguments = parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
+    if not arguments.files:
+        raise UsageError("no files to predict; name some, or - for standard input: auxrnn predict RUN digit.png")
+    if arguments.stream and arguments.files != (STANDARD_INPUT,):
+        raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
+    trained = runs.load_run(arguments.run, weights=arguments.weights)
+    if arguments.stream:
+        return _predict_stream(trained, is_json=arguments.json)
+    problems, unknown = Problems(), Counter[str]()
+    rows: list[dict[str, Any]] = []
+    for path in arguments.files:
+        for inputs in read_inputs(path, trained.card.format, text_column=arguments.text_column, problems=problems):
+            unknown += count_unknown(inputs.split, trained.card.format)
+            classified = _classify(trained, inputs)
+            rows += classified if arguments.json else []
+            for row in [] if arguments.json else classified:
+                print(f"{row['file']}\t{row['class']}\t{max(row['probabilities'].values()):.4f}")
+    _report_inputs(problems, unknown)
+    if arguments.json:
+        print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
+    return 0
+
+
+def _classify(trained: runs.TrainedRun, inputs: Inputs) -> list[dict[str, Any]]:
+    """Classify sequences in the order that is fastest, and give the answers in their own."""
+    order = by_length(inputs.split)
+    batches = in_order(inputs.split.select(order), trained.config.schedule.batch_size)
+    probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
+    names = trained.card.class_names
+    return [
+        {"file": name, "class": names[row.index(max(row))], "probabilities": dict(zip(names, row, strict=True))}
+        for name, row in zip(inputs.names, probability_NC, strict=True)
+    ]
+
+
+def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
+    """Say what was left out, and which characters the network has never seen."""
+    for sentence in problems.skipped[:MOST_COLUMNS]:
+        say(f"left out: {sentence}")
+    if problems.num_skipped > MOST_COLUMNS:
+        say(f"left out: {problems.num_skipped - MOST_COLUMNS:,} more")
+    if unknown:
+        shown = ", ".join(f"{character!r} ({count:,})" for character, count in unknown.most_common(MOST_COLUMNS))
+        say(f"{unknown.total():,} characters are not in the network's alphabet: {shown}")
+
+
+def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
+    stream, names = Stream(trained.network), trained.card.class_names
+    step = 0
+    for values in _read_stream(trained.card.format):
+        if values is None:
+            stream.restart()
+            step = 0
+            continue
+        step += 1
+        row = stream.push([values])[0].tolist()
+        name = names[row.index(max(row))]
+        if is_json:
+            print_json({"step": step, "class": name, "probabilities": dict(zip(names, row, strict=True))})
+        else:
+            print(f"{step}\t{name}\t{max(row):.4f}", flush=True)
+    return 0
+
+
+def _read_stream(form: Format) -> Iterator[Sequence[float] | int | None]:
+    """Give the steps on standard input as the network reads them, and None where a sequence ends."""
+    encode = make_encoding(form).encode
+    # A picture by mistake is no text, and gets its sentence.
+    lines = io.TextIOWrapper(sys.stdin.buffer, errors="replace")
+    if isinstance(form, TextFormat):
+        if form.is_backward:
+            raise UsageError(
+                "this network reads texts from their end, which a stream does not have; leave --stream out"
+            )
+        for line in lines:
+            yield from encode(form.to_values(line.rstrip("\n"))).tolist()
+            yield None
+        return
+    for values in read_steps(lines, step_kind(form).input_size):
+        is_raw = values is not None and isinstance(form, SeriesFormat)
+        yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
+
+
+def _print_confusion(names: Sequence[str], evaluation: Evaluation) -> None:
+    """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
+    has_all = len(names) <= MOST_COLUMNS
+    columns = [str(number) for number in range(len(names))] if has_all else ["most often taken for"]
+    table = Table("class", *columns, "recall %", box=SIMPLE, padding=(0, 1, 0, 0))
+    rows = zip(names, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True)
+    for number, (name, counts, recall) in enumerate(rows):
+        mistakes = [0 if other == number else count for other, count in enumerate(counts)]
+        mistake = f"{names[mistakes.index(max(mistakes))]} ({max(mistakes)})" if any(mistakes) else "-"
+        cells = [str(count) for count in counts] if has_all else [mistake]
+        title = name if name == str(number) else f"{number} {name}"
+        table.add_row(title, *cells, "-" if recall is None else f"{recall:.1f}")
+    Console().print(table)

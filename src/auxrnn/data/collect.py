@@ -1,0 +1,201 @@
+"""From examples one by one to flat arrays, class numbers, and what can be said of the whole.
+
+Dimension letters: `N` examples, `K` steps of all sequences together.
+"""
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from io import BufferedIOBase
+from typing import NamedTuple, get_args
+
+import numpy as np
+from jaxtyping import Int8, Int64
+
+from auxrnn.data.examples import Example, Part, Problems, Source, Understood
+from auxrnn.data.formats import Format
+from auxrnn.data.sequences import NO_LABEL
+from auxrnn.errors import UsageError
+
+PARTS: tuple[Part, ...] = get_args(Part)
+NO_PART = -1
+BUFFER_BYTES = 2**22
+
+Observe = Callable[[int, int | None], None]
+"""Told how many examples are read, of how many (None: not known)."""
+
+
+class Table(NamedTuple):
+    """What is known of each example beside its steps."""
+
+    begin_N1: Int64[np.ndarray, " N1"]
+    label_N: Int64[np.ndarray, " N"]
+    part_N: Int8[np.ndarray, " N"]
+    """Which of `PARTS` the files put it in, or `NO_PART`."""
+    origin_N: Int64[np.ndarray, " N"]
+    """The row of the picture that it is a crop of; its own row otherwise."""
+
+
+class Facts(NamedTuple):
+    """What is known of the whole: plain values, all that a second start needs."""
+
+    description: str
+    format: Format
+    class_names: tuple[str, ...]
+    dtype: str
+    num_features: int | None
+    """Features of a step; None where a step is one token."""
+    num_skipped: int
+    skipped: tuple[str, ...]
+
+
+@dataclass
+class Collector:
+    """Takes examples one by one: their values go to a file, the rest is kept."""
+
+    file: BufferedIOBase
+    problems: Problems
+    begins: "array[int]" = field(default_factory=lambda: array("q", [0]))
+    labels: "array[int]" = field(default_factory=lambda: array("q"))
+    parts: "array[int]" = field(default_factory=lambda: array("b"))
+    origins: "array[int]" = field(default_factory=lambda: array("q"))
+    number_of: dict[str, int] = field(default_factory=dict)
+    first_place: dict[int, str] = field(default_factory=dict)
+    first_value: np.ndarray | None = None
+    buffer: bytearray = field(default_factory=bytearray)
+    full_place: str = ""
+    full_row: int = 0
+
+    def add(self, example: Example) -> None:
+        """Take one example, or say why not."""
+        value_T = example.value_T
+        first = value_T if self.first_value is None else self.first_value
+        if not len(value_T):
+            self.problems.skip(example.place, "is empty")
+            return
+        if value_T.shape[1:] != first.shape[1:]:
+            found, wanted = value_T.shape[-1], first.shape[-1]
+            what = f"has {found} channels where the first example has {wanted}"
+            self.problems.refuse(example.place, what, "give all examples the same channels")
+            return
+        self.first_value = first
+        self.buffer += np.ascontiguousarray(value_T, dtype=first.dtype).tobytes()
+        if len(self.buffer) >= BUFFER_BYTES:
+            self.flush()
+        self._note(example)
+
+    def flush(self) -> None:
+        """Write what has gathered."""
+        self.file.write(self.buffer)
+        self.buffer.clear()
+
+    def _note(self, example: Example) -> None:
+        row = len(self.labels)
+        if example.origin is None or example.origin != self.full_place:
+            self.full_place, self.full_row = example.place, row
+        self.begins.append(self.begins[-1] + len(example.value_T))
+        self.origins.append(self.full_row)
+        self.parts.append(NO_PART if example.part is None else PARTS.index(example.part))
+        number = NO_LABEL if example.label is None else self.number_of.setdefault(example.label, len(self.number_of))
+        self.labels.append(number)
+        self.first_place.setdefault(number, example.place)
+
+    def table(self, order: Sequence[str]) -> Table:
+        """Give what was kept, with classes numbered in the given order of their labels."""
+        new_number = np.full(len(self.number_of) + 1, NO_LABEL, dtype=np.int64)
+        for number, label in enumerate(order):
+            new_number[self.number_of[label]] = number
+        label_N = new_number[np.array(self.labels, dtype=np.int64)]
+        parts, origins = np.array(self.parts, dtype=np.int8), np.array(self.origins, dtype=np.int64)
+        return Table(np.array(self.begins, dtype=np.int64), label_N, parts, origins)
+
+
+def collect(
+    sources: Sequence[tuple[Source, Part | None]],
+    file: BufferedIOBase,
+    *,
+    problems: Problems,
+    needs_labels: bool = True,
+    observe: Observe = lambda _done, _total: None,
+    announce: Callable[[int], None] = lambda _num_bytes: None,
+) -> tuple[Table, Facts]:
+    """Read all examples of some sources; a part beside a source is the part of all its examples.
+
+    The first source says what all are. `announce` is told about how many bytes the values of all take, before any
+    example is read.
+    """
+    (first_source, _), *others = sources
+    first = first_source.read(problems, None)
+    understood = [first, *(source.read(problems, first.format) for source, _ in others)]
+    announce(sum(each.num_bytes for each in understood))
+    collector = Collector(file, problems)
+    for each, (_, part) in zip(understood, sources, strict=True):
+        if part == "test" and PARTS.index("test") in collector.parts:
+            raise UsageError(f"{first_source.name} has a test split of its own; leave --test-data out")
+        _add_all(collector, each, part, observe)
+    collector.flush()
+    order = _order_classes(collector, first)
+    table = collector.table(order)
+    _check(first_source.name, collector, table, order, needs_labels=needs_labels)
+    return table, _make_facts(collector, first, order)
+
+
+def _add_all(collector: Collector, understood: Understood, part: Part | None, observe: Observe) -> None:
+    done = len(collector.labels)
+    total = None if understood.num_examples is None else done + understood.num_examples
+    for number, example in enumerate(understood.examples, start=1):
+        placed = example if part is None else example._replace(part=part)
+        collector.add(placed._replace(label=None) if part == "unlabeled" else placed)
+        if number % 64 == 0:
+            observe(done + number, total)
+
+
+def _order_classes(collector: Collector, understood: Understood) -> list[str]:
+    """Order labels as the files do, else by their value if all are whole numbers, else by their letters."""
+    labels = list(collector.number_of)
+    if understood.class_names is not None:
+        order = list(understood.class_names)
+        for label in labels:
+            if label not in understood.class_names:
+                place = collector.first_place[collector.number_of[label]]
+                cure = f"known are {', '.join(order[:20])}"
+                collector.problems.refuse(place, f"has the label {label!r}, which has no class name", cure)
+        return [label for label in order if label in collector.number_of]
+    try:
+        return sorted(labels, key=int)
+    except ValueError:
+        return sorted(labels)
+
+
+def _check(name: str, collector: Collector, table: Table, order: Sequence[str], *, needs_labels: bool) -> None:
+    """Refuse what nobody can train on."""
+    problems = collector.problems
+    if not len(table.label_N):
+        problems.refuse(name, "holds no examples", "give at least a few for each class")
+        return
+    if not needs_labels:
+        return
+    is_train = np.isin(table.part_N, [NO_PART, PARTS.index("train")])
+    trained = set(table.label_N[is_train & (table.label_N != NO_LABEL)].tolist())
+    for number, label in enumerate(order):
+        if number not in trained:
+            where = collector.first_place[collector.number_of[label]]
+            what = f"has the label {label!r}, which no training example has"
+            problems.refuse(where, what, "add training examples of that class or take it out of the other splits")
+    if len(trained) < 2:
+        found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
+        problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")
+
+
+def _make_facts(collector: Collector, understood: Understood, order: Sequence[str]) -> Facts:
+    names = understood.class_names or {}
+    first = np.zeros(0, dtype=np.uint8) if collector.first_value is None else collector.first_value
+    return Facts(
+        description=understood.description,
+        format=understood.format,
+        class_names=tuple(names.get(label, label) for label in order),
+        dtype=first.dtype.str,
+        num_features=first.shape[1] if first.ndim == 2 else None,
+        num_skipped=collector.problems.num_skipped,
+        skipped=tuple(collector.problems.skipped),
+    )

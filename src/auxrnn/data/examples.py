@@ -1,0 +1,101 @@
+"""What every reader gives: examples one by one, what it understood of the files, and what is wrong with them.
+
+A `Source` is files that nobody has opened yet. Reading it gives `Understood`: what the files are, and their examples,
+which come as they are needed and never all at once. What is wrong goes to `Problems`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from auxrnn.data.formats import Format
+from auxrnn.errors import RunError
+
+Part = Literal["train", "validation", "test", "unlabeled"]
+Plain = str | int | float | bool | None
+
+MOST_KEPT = 1000
+"""How many problems of a kind are kept word for word; the rest are counted."""
+
+
+class Example(NamedTuple):
+    """One sequence as it stands in a file, and its class by name; None where it has none.
+
+    Values are code points `[T]` of a text (uint32), its bytes `[T]` (uint8), pixels `[T, D]` (uint8, or float32 from
+    0 to 1) or numbers `[T, D]` (float32).
+    """
+
+    value_T: Shaped[np.ndarray, "T *D"]
+    label: str | None
+    place: str
+    """The file and the row, as an error message names them."""
+    part: Part | None = None
+    """The split that the files put it in; None where they make none."""
+    origin: str | None = None
+    """The place of the example that this one is a crop of."""
+
+
+@dataclass
+class Problems:
+    """What is wrong with a user's files: refused, or left out and counted.
+
+    At the first thing that is refused, reading stops with a `RunError`; a patient reader notes it and goes on.
+    """
+
+    is_patient: bool = False
+    refused: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    num_refused: int = 0
+    num_skipped: int = 0
+
+    def refuse(self, place: str, what: str, cure: str) -> None:
+        """Say what cannot be read so, and what to do: "FILE, line 3 has 2 columns; give it 3"."""
+        sentence = f"{place} {what}; {cure}"
+        if not self.is_patient:
+            raise RunError(sentence)
+        self.note(sentence)
+
+    def note(self, sentence: str) -> None:
+        """Count something that training would refuse."""
+        self.num_refused += 1
+        if len(self.refused) < MOST_KEPT:
+            self.refused.append(sentence)
+
+    def skip(self, place: str, what: str) -> None:
+        """Leave an example out, and count it: "FILE, line 7 has no text"."""
+        self.num_skipped += 1
+        if len(self.skipped) < MOST_KEPT:
+            self.skipped.append(f"{place} {what}")
+
+
+class Understood(NamedTuple):
+    """What files turned out to be, and their examples."""
+
+    description: str
+    """For the user, without the file's name: "table of texts, column 'review', labels in column 'stars'"."""
+    format: Format
+    """How examples are turned into steps; what is learned from the training data is still missing."""
+    examples: Iterable[Example]
+    num_examples: int | None
+    """For progress; None where it is not known before the end."""
+    num_bytes: int
+    """About how much space the values take on the disk."""
+    class_names: Mapping[str, str] | None = None
+    """Better names for the labels, where the files have them; their order is the order of the classes."""
+
+
+class Source(NamedTuple):
+    """Files of one kind, found but not opened."""
+
+    name: str
+    """What the user called it: a dataset's name, or a path."""
+    files: Sequence[Path]
+    """All files that the examples depend on."""
+    options: Mapping[str, Plain]
+    """All else that they depend on, together with the name of the reader."""
+    read: Callable[[Problems, Format | None], Understood]
+    """Open the files. With a format, as `--unlabeled`, `--test-data` and prediction need it, the examples fit it."""

@@ -1,0 +1,118 @@
+"""What is known of each dataset that has a name, without opening it."""
+
+from typing import NamedTuple
+
+from auxrnn.data.published import CIFAR10, DBPEDIA, DOGS, FASHION_MNIST, MNIST
+from auxrnn.data.remote_files import RemoteFile
+
+
+class DatasetFacts(NamedTuple):
+    """What a user wants to know of a dataset before getting it."""
+
+    name: str
+    title: str
+    lengths: str
+    """How many steps its sequences have, in words."""
+    num_classes: int
+    train_examples: int
+    test_examples: int
+    download_bytes: int
+    """0 for what comes with the program."""
+    license: str
+    needs: str
+    """What a step is: "pixels" or "characters"."""
+    citation: str
+
+
+def _size_of(*remotes: RemoteFile) -> int:
+    return sum(remote.num_bytes or 0 for remote in remotes)
+
+
+_FACTS = (
+    DatasetFacts(
+        name="digits",
+        title="handwritten digits of 8x8 pixels, bundled with scikit-learn",
+        lengths="196",
+        num_classes=10,
+        train_examples=1_437,
+        test_examples=360,
+        download_bytes=0,
+        license="CC BY 4.0",
+        needs="pixels",
+        citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Repository, 1998",
+    ),
+    DatasetFacts(
+        name="mnist",
+        title="MNIST, handwritten digits of 28x28 pixels",
+        lengths="784",
+        num_classes=10,
+        train_examples=60_000,
+        test_examples=10_000,
+        download_bytes=_size_of(*(file.remote for file in MNIST)),
+        license="CC BY-SA 3.0, as usually quoted",
+        needs="pixels",
+        citation="LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document Recognition, 1998",
+    ),
+    DatasetFacts(
+        name="pmnist",
+        title="MNIST with its pixels in one fixed, shuffled order",
+        lengths="784",
+        num_classes=10,
+        train_examples=60_000,
+        test_examples=10_000,
+        download_bytes=_size_of(*(file.remote for file in MNIST)),
+        license="CC BY-SA 3.0, as usually quoted",
+        needs="pixels",
+        citation="Le, Jaitly and Hinton, A Simple Way to Initialize Recurrent Networks of Rectified Linear Units, 2015",
+    ),
+    DatasetFacts(
+        name="fashion_mnist",
+        title="Fashion-MNIST, articles of clothing of 28x28 pixels",
+        lengths="784",
+        num_classes=10,
+        train_examples=60_000,
+        test_examples=10_000,
+        download_bytes=_size_of(*(file.remote for file in FASHION_MNIST)),
+        license="MIT",
+        needs="pixels",
+        citation="Xiao, Rasul and Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017",
+    ),
+    DatasetFacts(
+        name="cifar10",
+        title="CIFAR-10, color photographs of 32x32 pixels",
+        lengths="1,024",
+        num_classes=10,
+        train_examples=50_000,
+        test_examples=10_000,
+        download_bytes=_size_of(CIFAR10),
+        license="for research, cite its author",
+        needs="pixels",
+        citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+    ),
+    DatasetFacts(
+        name="stanford_dogs",
+        title="Stanford Dogs, color photographs of dogs by breed, at any size",
+        lengths="1,600 to 16,384",
+        num_classes=DOGS.num_breeds,
+        train_examples=DOGS.num_train,
+        test_examples=DOGS.num_test,
+        download_bytes=_size_of(DOGS.images, DOGS.lists),
+        license="for research, cite its authors",
+        needs="pixels",
+        citation="Khosla, Jayadevaprakash, Yao and Fei-Fei, Novel Dataset for Fine-Grained Image Categorization, 2011",
+    ),
+    DatasetFacts(
+        name="dbpedia",
+        title="DBpedia, titles and first lines of articles by what they describe",
+        lengths="up to 1,014, 300 on average",
+        num_classes=14,
+        train_examples=560_000,
+        test_examples=70_000,
+        download_bytes=_size_of(DBPEDIA),
+        license="CC BY-SA and GFDL",
+        needs="characters",
+        citation="Zhang, Zhao and LeCun, Character-Level Convolutional Networks for Text Classification, 2015",
+    ),
+)
+DATASET_FACTS: dict[str, DatasetFacts] = {facts.name: facts for facts in _FACTS}
+"""All datasets by name, in the order in which they are listed."""

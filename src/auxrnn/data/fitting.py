@@ -1,0 +1,70 @@
+"""What a format learns from the training data alone: an alphabet, or the scale of each channel."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from auxrnn.data.formats import Format, kind_of
+from auxrnn.data.images import ImageFormat
+from auxrnn.data.sequences import Split
+from auxrnn.data.series import Moments, SeriesFormat
+from auxrnn.data.texts import NUM_CODE_POINTS, TextFormat, choose_alphabet
+from auxrnn.errors import UsageError
+
+
+class Reading(NamedTuple):
+    """How a user wants sequences to be read."""
+
+    max_length: int | None = None
+    is_backward: bool = False
+    alphabet_size: int = 500
+
+
+def settle(form: Format, reading: Reading) -> Format:
+    """Give the format with what the user asks for; what makes no sense for its kind is refused."""
+    if isinstance(form, TextFormat):
+        max_length = form.max_length if reading.max_length is None else reading.max_length
+        return form._replace(max_length=max_length, is_backward=reading.is_backward)
+    if reading.is_backward:
+        raise UsageError(f"read_backward is for texts, and these are {kind_of(form)}; leave it out")
+    if isinstance(form, SeriesFormat):
+        return form._replace(max_length=reading.max_length)
+    if reading.max_length is not None:
+        raise UsageError("max_length is for texts and series, and these are images; image_size makes them shorter")
+    return form
+
+
+def fit(form: Format, train: Split, reading: Reading) -> Format:
+    """Give the format with what it learns from the training examples."""
+    if isinstance(form, TextFormat) and form.tokens == "characters" and form.alphabet is None:
+        alphabet = choose_alphabet(count_all_characters(train), most=reading.alphabet_size)
+        return form._replace(alphabet=alphabet)
+    if isinstance(form, SeriesFormat) and form.mean is None:
+        moments = Moments(form.num_channels)
+        for value_KD in train.values():
+            moments.add(value_KD)
+        return moments.fit(form)
+    return form
+
+
+def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
+    """Count how often each code point occurs in a split of texts."""
+    count_V = np.zeros(NUM_CODE_POINTS, dtype=np.int64)
+    for value_K in split.values():
+        # No longer than its largest code point: a row for each of a million of them would cost more than the counting.
+        found_V = np.bincount(value_K)
+        count_V[: len(found_V)] += found_V
+    return count_V
+
+
+def adopt(form: Format, other: Format) -> Format:
+    """Give the format with what another one has learned, so that a network trained on that one can go on."""
+    if kind_of(form) != kind_of(other):
+        raise UsageError(f"init_from is a run on {kind_of(other)}, and these are {kind_of(form)}; leave it out")
+    if isinstance(form, TextFormat) and isinstance(other, TextFormat):
+        return form._replace(tokens=other.tokens, alphabet=other.alphabet)
+    if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
+        return form._replace(mean=other.mean, deviation=other.deviation)
+    assert isinstance(form, ImageFormat)
+    return form

@@ -1,0 +1,121 @@
+"""New sequences for a trained network: read as its training data was, a few at a time.
+
+Dimension letters: `N` sequences of a chunk.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from auxrnn.data.arrays import ARRAY_SUFFIXES
+from auxrnn.data.examples import Example, Problems
+from auxrnn.data.fitting import count_all_characters
+from auxrnn.data.formats import Format
+from auxrnn.data.image_folder import PICTURE_SUFFIXES
+from auxrnn.data.images import ImageFormat, read_image_files
+from auxrnn.data.paths import find_source
+from auxrnn.data.requests import Request
+from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array, make_encoding
+from auxrnn.data.texts import TextFormat
+from auxrnn.errors import UsageError
+
+STANDARD_INPUT = Path("-")
+CHUNK_VALUES = 2**24
+"""How many values are read before they are classified."""
+MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
+
+
+class Inputs(NamedTuple):
+    """Some sequences, and what each is called."""
+
+    split: Split
+    names: tuple[str, ...]
+
+
+def read_inputs(
+    path: Path, form: Format, *, text_column: str | None = None, problems: Problems | None = None
+) -> Iterator[Inputs]:
+    """Yield the sequences of a file, a folder or standard input in chunks, so that memory does not grow with them.
+
+    Standard input is one text a line for a network that reads texts, else an array, an image or time series.
+    """
+    with _as_file(path, form) as file:
+        if isinstance(form, ImageFormat) and not file.is_dir():
+            yield _read_image_file(file, path, form)
+            return
+        request = Request(str(file), text_column=text_column)
+        if isinstance(form, TextFormat):
+            request = request._replace(tokens=form.tokens)
+        source = find_source(file, request, has_labels=False)._replace(name=str(path))
+        examples = source.read(problems or Problems(), form).examples
+        yield from _in_chunks(examples, form, own_name=None if path == file else (str(file), str(path)))
+
+
+def count_unknown(inputs: Split, form: Format) -> Counter[str]:
+    """Count the characters that are not in the alphabet of a network that reads texts."""
+    if not isinstance(form, TextFormat) or form.tokens == "bytes":
+        return Counter()
+    count_V = count_all_characters(inputs)
+    count_V[[ord(character) for character in form.alphabet or ""]] = 0
+    return Counter({chr(code): int(count_V[code]) for code in np.flatnonzero(count_V).tolist()})
+
+
+def _read_image_file(file: Path, path: Path, form: ImageFormat) -> Inputs:
+    sequences = read_image_files([file], form)
+    names = tuple(name.replace(str(file), str(path), 1) for name in sequences.names)
+    return Inputs(from_array(sequences.x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), names)
+
+
+def _in_chunks(examples: Iterable[Example], form: Format, *, own_name: tuple[str, str] | None) -> Iterator[Inputs]:
+    chunk: list[Example] = []
+    num_values = 0
+    for example in chain(examples, [None]):
+        if chunk and (example is None or num_values + example.value_T.size > CHUNK_VALUES):
+            yield _to_inputs(chunk, form, own_name)
+            chunk, num_values = [], 0
+        if example is not None and len(example.value_T):
+            chunk.append(example)
+            num_values += example.value_T.size
+
+
+def _to_inputs(chunk: list[Example], form: Format, own_name: tuple[str, str] | None) -> Inputs:
+    begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
+    flat = Flat(np.concatenate([example.value_T for example in chunk]), begins)
+    rows = np.arange(len(chunk), dtype=np.int64)
+    names = [example.place if own_name is None else example.place.replace(*own_name, 1) for example in chunk]
+    return Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
+
+
+@contextmanager
+def _as_file(path: Path, form: Format) -> Iterator[Path]:
+    """Give the path itself, or for standard input a file that holds what came, named by what it is."""
+    if path != STANDARD_INPUT:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "input"
+        with file.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield file.rename(file.with_suffix(_find_suffix(file, form)))
+
+
+def _find_suffix(file: Path, form: Format) -> str:
+    if isinstance(form, TextFormat):
+        return ".txt"
+    with file.open("rb") as content:
+        head = content.read(8)
+    for magic, suffix in MAGIC.items():
+        if head.startswith(magic):
+            return suffix
+    if isinstance(form, ImageFormat):
+        kinds = ", ".join(dict.fromkeys((*ARRAY_SUFFIXES, *PICTURE_SUFFIXES)))
+        raise UsageError(f"standard input is no image or array; give one of {kinds}, or --stream for single steps")
+    return ".ts"

@@ -1,0 +1,130 @@
+"""What a path holds: which reader its files are for."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
+from auxrnn.data.arrays import ARRAY_SUFFIXES, ArrayOptions, array_source, is_array_folder
+from auxrnn.data.cache import cache_dir
+from auxrnn.data.checksums import find_checksum
+from auxrnn.data.dogs import dogs_source, is_dogs_folder
+from auxrnn.data.examples import Part, Source
+from auxrnn.data.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.requests import Request, check_options
+from auxrnn.data.table import TABLE_SUFFIXES, TableOptions, table_source
+from auxrnn.data.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.errors import UsageError
+
+SERIES_SUFFIX = ".ts"
+PART_NAMES: dict[str, Part] = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+    "unlabeled": "unlabeled",
+}
+FORMS = (
+    "a folder with one sub-folder of images a class, a table of texts (.csv, .tsv, .jsonl, .parquet), arrays (.npz,"
+    " .npy), time series (.ts), or a .zip or .tar of these"
+)
+
+
+def find_source(path: Path, request: Request, *, has_labels: bool = True) -> Source:
+    """Say what a path holds, by its name and by what lies in it; nothing is opened yet."""
+    if not path.exists():
+        raise UsageError(f"{path} does not exist; give {FORMS}")
+    if is_archive(path):
+        return _find_in_folder(str(path), _unpack(path), request, has_labels=has_labels)
+    if path.is_dir():
+        return _find_in_folder(str(path), path, request, has_labels=has_labels)
+    if path.suffix.lower() == SERIES_SUFFIX:
+        return _find_files(str(path), _with_partners(path), request, has_labels=has_labels)
+    return _find_files(str(path), path, request, has_labels=has_labels)
+
+
+def is_archive(path: Path) -> bool:
+    """Say whether a file is an archive, by its name."""
+    return path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def _find_in_folder(name: str, folder: Path, request: Request, *, has_labels: bool) -> Source:
+    if is_dogs_folder(folder) and has_labels:
+        check_options(request, ("image_size", "enlarge_to"), what="a folder of images")
+        return dogs_source(name, folder, ImageOptions(request.image_size, request.enlarge_to))
+    if is_array_folder(folder):
+        check_options(request, (), what="arrays")
+        return array_source(name, folder, ArrayOptions(has_labels))
+    if files := _find_parts(folder):
+        return _find_files(name, files, request, has_labels=has_labels)
+    if find_image_folder(folder, has_labels=has_labels):
+        check_options(request, ("image_size", "enlarge_to"), what="a folder of images")
+        return image_folder_source(name, folder, ImageOptions(request.image_size, request.enlarge_to, has_labels))
+    raise UsageError(f"{name} holds nothing that can be read; give {FORMS}")
+
+
+def _find_files(name: str, files: Mapping[Part, Path] | Path, request: Request, *, has_labels: bool) -> Source:
+    """Give the source for one file, or for one file a part."""
+    first = files if isinstance(files, Path) else next(iter(files.values()))
+    suffix = first.suffix.lower()
+    if suffix == SERIES_SUFFIX:
+        check_options(request, (), what="time series")
+        return timeseries_source(name, files, TimeSeriesOptions(has_labels))
+    if suffix in TABLE_SUFFIXES:
+        check_options(request, ("text_column", "label_column", "tokens"), what="a table of texts")
+        options = TableOptions(request.text_column, request.label_column, request.tokens, has_labels=has_labels)
+        return table_source(name, files, options)
+    if suffix in ARRAY_SUFFIXES and isinstance(files, Path):
+        check_options(request, (), what="arrays")
+        return array_source(name, files, ArrayOptions(has_labels))
+    if suffix in PICTURE_SUFFIXES:
+        raise UsageError(f"{name} is a single image; give a folder with one sub-folder of images a class")
+    raise UsageError(f"{name} is of no known kind ({suffix or 'no suffix'}); give {FORMS}")
+
+
+def _find_parts(folder: Path) -> dict[Part, Path]:
+    """Find files named by their part: train.csv and test.csv, or the archive's Name_TRAIN.ts and Name_TEST.ts."""
+    found: dict[Part, Path] = {}
+    for file in sorted(folder.iterdir()):
+        stem = file.stem.rpartition("_")[2] if file.suffix.lower() == SERIES_SUFFIX else file.stem
+        part = PART_NAMES.get(stem.lower())
+        if file.is_file() and file.suffix.lower() in (*TABLE_SUFFIXES, SERIES_SUFFIX) and part is not None:
+            if part in found:
+                raise UsageError(
+                    f"{found[part]} and {file} are both for the {part} split; give the path of one of them"
+                )
+            found[part] = file
+    kinds = {file.suffix.lower() for file in found.values()}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{folder} holds splits of different kinds ({', '.join(sorted(kinds))}); give the path of a file"
+        )
+    # Training comes first: it says what the others are.
+    return {part: found[part] for part in PART_NAMES.values() if part in found} if "train" in found else {}
+
+
+def _with_partners(path: Path) -> dict[Part, Path] | Path:
+    """Give Name_TRAIN.ts together with the Name_TEST.ts beside it, which the archive keeps in two files."""
+    stem, _, part = path.stem.rpartition("_")
+    partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{path.suffix}")
+    if part.lower() != "train" or not partner.is_file():
+        return path
+    return {"train": path, "test": partner}
+
+
+def _unpack(archive: Path) -> Path:
+    """Unpack an archive once into the cache, and give the folder that matters in it."""
+    checksum = find_checksum([archive], memory=cache_dir() / "checksums")
+    folder = cache_dir() / f"unpacked-{hashlib.sha256(checksum.encode()).hexdigest()[:32]}"
+    if not folder.is_dir():
+        unpack(archive, folder)
+    return _descend(folder)
+
+
+def _descend(folder: Path) -> Path:
+    """Go down as long as a folder holds nothing but one other: archives often have such a folder of their own."""
+    visible = [entry for entry in folder.iterdir() if not entry.name.startswith((".", "__MACOSX"))]
+    return _descend(visible[0]) if len(visible) == 1 and visible[0].is_dir() else folder

@@ -1,0 +1,140 @@
+"""Which examples a run trains on, chooses by and is tested on; what the files leave open is drawn, seeded.
+
+Dimension letters: `N` examples; a bare `_` is any number of rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+
+from auxrnn.data.collect import NO_PART, PARTS, Table
+from auxrnn.data.examples import Part
+from auxrnn.data.sequences import NO_LABEL
+from auxrnn.data.strata import draw_stratified
+from auxrnn.errors import UsageError
+from auxrnn.structs import Draws
+
+Rows = Int64[np.ndarray, " _"]
+
+
+class Choice(NamedTuple):
+    """What a user wants of the splits."""
+
+    seed: int
+    test_fraction: float = 0.2
+    validation_fraction: float = 0.0
+    train_examples: int | None = None
+    label_fraction: float = 1.0
+
+
+class Division(NamedTuple):
+    """The rows of each split. Those of `train` that are not in `labeled` count as if they had no label."""
+
+    train: Rows
+    labeled: Rows
+    validation: Rows
+    test: Rows
+
+
+def divide(table: Table, choice: Choice) -> Division:
+    """Divide examples as their files say; draw what they leave open, with the same proportions of classes everywhere.
+
+    A test split depends on the data alone, not on the seed of a run. Crops of a picture stay on its side.
+    """
+    parts = {part: np.flatnonzero(table.part_N == number) for number, part in enumerate(PARTS)}
+    undivided = np.flatnonzero(np.isin(table.part_N, [NO_PART, PARTS.index("train")]))
+    train, test = (undivided, parts["test"]) if len(parts["test"]) else _draw_test(table, undivided, choice)
+    train = take_examples(table.label_N, train, choice)
+    if len(parts["validation"]) and choice.validation_fraction:
+        raise UsageError("validation_fraction is given and the data has a validation split of its own; leave it out")
+    train, validation = (train, parts["validation"]) if len(parts["validation"]) else hold_out(table, train, choice)
+    labeled = keep_labels(table.label_N, train, choice)
+    return Division(np.concatenate([train, parts["unlabeled"]]), labeled, validation, test)
+
+
+def is_drawn(table: Table, choice: Choice) -> bool:
+    """Say whether anything about the splits was left to a draw."""
+    return bool(drawn_parts(table, choice)) or choice.train_examples is not None or choice.label_fraction < 1
+
+
+def drawn_parts(table: Table, choice: Choice) -> list[Part]:
+    """Name the splits that were drawn because the files do not make them."""
+    found = {PARTS[number] for number in np.unique(table.part_N).tolist() if number != NO_PART}
+    drawn: list[Part] = [] if "test" in found or not choice.test_fraction else ["test"]
+    return [*drawn, "validation"] if choice.validation_fraction and "validation" not in found else drawn
+
+
+def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, choice: Choice) -> Rows:
+    """Draw a subset of exactly `train_examples` rows that keeps the proportions of the classes."""
+    if choice.train_examples is None:
+        return rows
+    if not 1 <= choice.train_examples <= len(rows):
+        raise UsageError(f"train_examples is {choice.train_examples}; it must be from 1 to {len(rows)}, all there are")
+    rng = Draws(choice.seed, "data", 0).rng("take_examples")
+    drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=choice.train_examples, rng=rng)]
+    return drawn
+
+
+def hold_out(table: Table, rows: Rows, choice: Choice) -> tuple[Rows, Rows]:
+    """Divide rows into some to train on and some to choose by; a fraction of 0 holds out nothing."""
+    fraction = choice.validation_fraction
+    candidates = _full_and_labeled(table, rows)
+    num_held_out = round(fraction * len(candidates))
+    if fraction != 0 and not 0 < num_held_out < len(candidates):
+        raise UsageError(
+            f"validation_fraction is {fraction}, which would hold out {num_held_out} of {len(candidates)} examples; "
+            "choose one that leaves some on each side, or 0"
+        )
+    rng = Draws(choice.seed, "data", 0).rng("hold_out")
+    return _move(
+        table, rows, candidates[draw_stratified(table.label_N[candidates], num_examples=num_held_out, rng=rng)]
+    )
+
+
+def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, choice: Choice) -> Rows:
+    """Draw the rows that keep their label: the asked fraction, and at least one of each class."""
+    labeled: Rows = rows[label_N[rows] != NO_LABEL]
+    if choice.label_fraction == 1:
+        return labeled
+    rng = Draws(choice.seed, "data", 0).rng("keep_labels")
+    spared = _one_of_each(label_N[labeled], rng)
+    num_kept = max(round(choice.label_fraction * len(labeled)), len(spared))
+    others = np.setdiff1d(np.arange(len(labeled)), spared)
+    drawn = draw_stratified(label_N[labeled[others]], num_examples=num_kept - len(spared), rng=rng)
+    kept: Rows = labeled[np.sort(np.concatenate([spared, others[drawn]]))]
+    return kept
+
+
+def _draw_test(table: Table, rows: Rows, choice: Choice) -> tuple[Rows, Rows]:
+    """Draw a test split, leaving at least one training example of each class."""
+    if choice.test_fraction == 0:
+        return rows, rows[:0]
+    rng = Draws(seed=0, phase="data", step=0).rng("test split")
+    candidates = _full_and_labeled(table, rows)
+    others = np.setdiff1d(candidates, candidates[_one_of_each(table.label_N[candidates], rng)])
+    num_test = min(round(choice.test_fraction * len(candidates)), len(others))
+    if num_test == 0:
+        raise UsageError(
+            f"{len(candidates)} labeled examples leave none to test on; give more, or --test-data, or --test-fraction 0"
+        )
+    return _move(table, rows, others[draw_stratified(table.label_N[others], num_examples=num_test, rng=rng)])
+
+
+def _full_and_labeled(table: Table, rows: Rows) -> Rows:
+    """Give the rows that may be drawn for another split: those with a label that are no crops."""
+    found: Rows = rows[(table.label_N[rows] != NO_LABEL) & (table.origin_N[rows] == rows)]
+    return found
+
+
+def _one_of_each(label_M: Int64[np.ndarray, " M"], rng: torch.Generator) -> Rows:
+    """Draw one index of each class."""
+    order = torch.randperm(len(label_M), generator=rng).numpy()
+    _, first = np.unique(label_M[order], return_index=True)
+    return np.sort(order[first])
+
+
+def _move(table: Table, rows: Rows, moved: Rows) -> tuple[Rows, Rows]:
+    """Give the rows that are left, without the crops of what is moved, and what is moved."""
+    return rows[~np.isin(table.origin_N[rows], moved)], moved

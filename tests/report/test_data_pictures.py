@@ -1,0 +1,256 @@
+"""Pictures of data show what the model reads: right pixels, right steps, right tokens, and nothing out of its place."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from PIL import Image
+
+from auxrnn.report import theme
+from auxrnn.report.data_pictures import Shown, draw_images, draw_series, draw_texts
+from auxrnn.report.example_rows import MARGIN, WIDTH
+from auxrnn.report.image_pictures import MOST_STEPS, image_figure
+from auxrnn.report.series_pictures import series_figure, thin
+from auxrnn.report.text_pictures import NUM_CELLS, NUM_LAST, lay_out_steps, text_figure
+
+ODD = "\u6f22\u5b57 $\\frac$ \U0001f600\x00\x1b\n\u202e\ud800" + "W" * 400
+
+
+def make_images(count, height, width, channels=1):
+    rng = np.random.default_rng(5)
+    return [Shown(str(index), rng.random((height * width, channels), np.float32)) for index in range(count)]
+
+
+def make_series(*lengths, channels=3):
+    rng = np.random.default_rng(6)
+    return [Shown(f"{length} steps", rng.normal(size=(length, channels)).astype(np.float32)) for length in lengths]
+
+
+def make_text(text, *, alphabet="abc "):
+    return Shown("letters", np.array([alphabet.find(letter) % (len(alphabet) + 1) for letter in text]), text)
+
+
+def colors_of(axes):
+    (image,) = axes.images
+    return np.asarray(image.get_array())
+
+
+def visible_texts(figure):
+    """All texts that are drawn; axes keep labels of ticks beyond their ends, which are not."""
+    yield from figure.texts
+    for axes in figure.axes:
+        yield from axes.texts
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            labels = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+            yield from (label for place, label in labels if axes.axison and low <= place <= high)
+            yield axis.label
+
+
+def boxes_of(figure):
+    """The places of all texts that are drawn, in pixels of a plain screen from the bottom left."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    return {text: text.get_window_extent(renderer) for text in visible_texts(figure) if text.get_text().strip()}
+
+
+def assert_inside(figure):
+    for text, box in boxes_of(figure).items():
+        assert box.x0 >= 0, text
+        assert box.x1 <= WIDTH, text
+        assert box.y0 >= 0, text
+        assert box.y1 <= figure.bbox.height, text
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: draw_images(make_images(1, 3, 4), size=(3, 4), order_T=None, title="t"),
+        lambda: draw_texts([make_text("abc")], title="t", unknown=4),
+        lambda: draw_series(make_series(9), title="t"),
+    ],
+    ids=["images", "texts", "series"],
+)
+def test_a_picture_is_a_png_twice_as_fine_as_a_plain_screen(draw):
+    with Image.open(io.BytesIO(draw())) as image:
+        assert image.format == "PNG"
+        assert image.width == 2 * WIDTH
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda count: image_figure(make_images(count, 3, 4), size=(3, 4), order_T=None, title="t"),
+        lambda count: text_figure([make_text("abc")] * count, title="t", unknown=4),
+        lambda count: series_figure(make_series(*[9] * count), title="t"),
+    ],
+    ids=["images", "texts", "series"],
+)
+def test_at_most_eight_examples_are_drawn_and_at_least_one(draw):
+    heights = {count: draw(count).get_figheight() for count in (1, 8, 9)}
+    assert heights[1] < heights[8] == heights[9]
+    with pytest.raises(ValueError, match="at least one"):
+        draw(0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_image_stands_beside_its_pixels_in_the_order_they_are_read(channels):
+    (plain,) = make_images(1, 3, 4, channels)
+    order_T = np.random.default_rng(1).permutation(12)
+    read = plain._replace(value_T=plain.value_T[order_T])
+    expected_TC = plain.value_T.repeat(3 // channels, axis=1)
+    for shown, order in ((plain, None), (read, order_T)):
+        picture, strip, curves = image_figure([shown], size=(3, 4), order_T=order, title="t").axes
+        assert np.array_equal(colors_of(picture).reshape(12, 3), expected_TC)
+        assert np.array_equal(colors_of(strip)[0], expected_TC if order is None else expected_TC[order_T])
+        if channels == 3:
+            assert np.array_equal([line.get_ydata() for line in curves.lines], shown.value_T.T)
+
+
+def test_the_channels_of_a_color_image_are_drawn_in_their_colors():
+    *_, curves = image_figure(make_images(1, 2, 2, 3), size=(2, 2), order_T=None, title="t").axes
+    red, green, blue = (
+        np.array([int(to_hex(line.get_color())[place : place + 2], 16) for place in (1, 3, 5)]) for line in curves.lines
+    )
+    assert (red.argmax(), green.argmax(), blue.argmax()) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("is_permuted", [False, True])
+def test_of_a_long_sequence_both_ends_are_shown_and_marked(is_permuted):
+    (shown,) = make_images(1, 60, 50)
+    order_T = np.arange(3000)[::-1].copy() if is_permuted else None
+    figure = image_figure([shown], size=(60, 50), order_T=order_T, title="t")
+    picture, *rest = figure.axes
+    strips, curves = rest[::2], rest[1::2]
+    half = MOST_STEPS // 2
+    assert [axes.get_xlim() for axes in curves] == [(0, half), (3000 - half, 3000)]
+    shown_T = np.concatenate([colors_of(strip)[0, :, 0] for strip in strips])
+    assert np.array_equal(shown_T, np.concatenate([shown.value_T[:half, 0], shown.value_T[-half:, 0]]))
+    rows = [tuple(line.get_ydata()) for line in picture.lines]
+    assert rows == ([] if is_permuted else [(-0.5, 23.5), (35.5, 59.5)])
+    assert any("first and last 1,200" in text.get_text() for text in figure.texts)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 40), (40, 1), (5, 3)])
+def test_images_of_any_shape_keep_it(size):
+    picture, *_ = image_figure(make_images(1, *size), size=size, order_T=None, title="t").axes
+    box = picture.get_window_extent()
+    assert box.height / box.width == pytest.approx(size[0] / size[1])
+    assert box.x0 >= MARGIN - 1e-6
+
+
+def test_series_end_together_and_what_is_missing_before_is_padding():
+    figure = series_figure(make_series(40, 100, 99), title="t")
+    for axes, length in zip(figure.axes, (40, 100, 99), strict=True):
+        assert axes.get_xlim() == (-100, 0)
+        assert [tuple(line.get_xdata()[[0, -1]]) for line in axes.lines] == [(0.5 - length, -0.5)] * 3
+        spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
+        assert spans == ([] if length == 100 else [(-100, -length)])
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    words = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert words == ["padding"]
+
+
+def test_each_channel_has_the_color_of_its_number():
+    figure = series_figure(make_series(20, channels=12), title="t")
+    key = {text.get_text(): text.get_color() for text in figure.texts}
+    lines = figure.axes[0].lines
+    assert [line.get_color() for line in lines] == [key[str(number)] for number in range(1, 9)]
+    assert {line.get_linestyle() for line in lines[:4]} == {"-"}
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 8
+    assert any("first 8 of 12 channels" in text for text in key)
+
+
+def test_one_channel_needs_no_key():
+    figure = series_figure(make_series(20, channels=1), title="t")
+    assert not any(text.get_text() in ("channel", "1") for text in figure.texts)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-5, 5, width=32), min_size=1, max_size=200), st.integers(2, 50))
+def test_a_thinned_curve_keeps_its_extremes_and_its_place(values, most):
+    value_T = np.float32(values)
+    step_P, value_P = thin(value_T, most=most)
+    assert len(step_P) == len(value_P) <= max(most, min(len(values), most))
+    assert value_P.min() == value_T.min()
+    assert value_P.max() == value_T.max()
+    assert np.all(np.diff(step_P) >= 0)
+    assert 0 <= step_P[0] <= step_P[-1] < len(values)
+
+
+def test_a_long_noisy_series_can_be_drawn():
+    assert draw_series(make_series(300_000, 1), title="t").startswith(b"\x89PNG")
+
+
+@given(st.integers(1, 3 * NUM_CELLS))
+@example(NUM_CELLS)
+@example(NUM_CELLS + 1)
+def test_the_first_and_last_steps_of_a_text_are_laid_out(num_steps):
+    text = "".join(itertools.islice(itertools.cycle("abcX "), num_steps))
+    shown = make_text(text)
+    steps = lay_out_steps(shown, unknown=4)
+    cells = [step.cell for step in steps]
+    assert cells == sorted(set(cells))
+    assert cells[0] == 0
+    assert cells[-1] == min(num_steps, NUM_CELLS) - 1
+    drawn = "".join(step.letter for step in steps).replace("\u2423", " ")
+    assert drawn == text if num_steps <= NUM_CELLS else drawn == text[: len(steps) - NUM_LAST] + text[-NUM_LAST:]
+    assert [step.is_unknown for step in steps] == [letter == "X" for letter in drawn]
+    assert all(step.token == (4 if step.is_unknown else "abc ".index(drawn[at])) for at, step in enumerate(steps))
+
+
+def test_characters_outside_of_the_alphabet_are_marked_and_explained():
+    figure = text_figure([make_text("abXc")], title="t", unknown=4)
+    colors = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
+    assert colors["X"] == colors["4"] == theme.color("mark")
+    assert theme.color("mark") not in (colors["a"], colors["0"])
+    assert {text.get_text(): text.get_color() for text in figure.texts}["not in the alphabet"] == theme.color("mark")
+
+
+def test_bytes_are_spelled_where_they_are_letters():
+    value_T = np.frombuffer("a\u00e9 \n".encode(), np.uint8)
+    steps = lay_out_steps(Shown("x", value_T, "a\u00e9 \n"), unknown=None)
+    assert [step.letter for step in steps] == ["a", "\u00b7", "\u00b7", "\u2423", "\u21b5"]
+    assert [step.token for step in steps] == value_T.tolist()
+    assert not any(step.is_unknown for step in steps)
+
+
+def test_tokens_without_their_text_are_drawn_without_letters():
+    for text in (None, "of another length"):
+        steps = lay_out_steps(Shown("x", np.array([1, 2]), text), unknown=9)
+        assert [(step.letter, step.token) for step in steps] == [("", 1), ("", 2)]
+
+
+@settings(max_examples=8)
+@given(st.text(min_size=1, max_size=80), st.text(max_size=40))
+@example(ODD, ODD)
+@example(" ", "")
+def test_nothing_that_people_write_leaves_the_picture_or_warns(text, title):
+    shown = Shown(title, np.arange(len(text)) % 71, text)
+    figure = text_figure([shown], title=title, unknown=70)
+    assert_inside(figure)
+
+
+@pytest.mark.parametrize("title", ["short", ODD])
+def test_titles_stay_in_their_place_in_all_pictures(title):
+    (image,), series = make_images(1, 4, 4, 3), make_series(3, 90_000, channels=8)
+    assert_inside(image_figure([image._replace(title=title)], size=(4, 4), order_T=None, title=title))
+    assert_inside(series_figure([one._replace(title=title) for one in series], title=title))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_values_of_any_size_stay_beside_their_axes(scale):
+    figure = series_figure([one._replace(value_T=one.value_T * np.float32(scale)) for one in make_series(9)], title="t")
+    assert_inside(figure)
+
+
+def test_no_text_lies_on_another():
+    shown = [make_text("abc Xabc " * 30)._replace(title=ODD)] * 2
+    figure = text_figure(shown, title=ODD, unknown=4)
+    boxes = [box for text, box in boxes_of(figure).items() if text in figure.texts]
+    assert len(boxes) > 6
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
