@@ -130,7 +130,7 @@ def assert_close(found, wanted, dtype, what):
     assert worst <= TOLERANCE[dtype], f"{what}: off by {worst:.2e} of {scale:.2e}"
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(case=CASES)
 def test_a_batch_gives_the_losses_and_gradients_of_its_sequences_one_by_one(case):
     network, split = make_network(case), make_split(case)
@@ -151,7 +151,7 @@ def test_a_batch_gives_the_losses_and_gradients_of_its_sequences_one_by_one(case
             assert_close(found[name], value, case.dtype, name)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(case=CASES)
 def test_a_batch_gives_the_predictions_of_its_sequences_one_by_one(case):
     network, split = make_network(case._replace(objective="none")), make_split(case)

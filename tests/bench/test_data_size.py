@@ -3,11 +3,11 @@
 import csv
 import io
 import json
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from rich.console import Console
 
@@ -40,7 +40,7 @@ TINY = DataSizes(
 MEBIBYTE = 2**20
 HOLD_MEMORY = """
 import mmap, sys, time
-held = bytearray(100 * 2**20)
+held = b"1" * (60 * 2**20)
 with open(sys.argv[1], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
     total = sum(mapped[place] for place in range(0, len(mapped), 4096))
     time.sleep(0.2)
@@ -97,7 +97,7 @@ def test_what_is_found_at_a_tiny_size_makes_sense(finished):
 def test_the_space_is_said_before_anything_is_made(finished):
     folder, result = finished
     lines = result.err.splitlines()
-    assert lines[0] == f"making data up in {folder}: up to 135.3 MB, removed at the end"
+    assert lines[0] == f"making data up in {folder}: up to 135.4 MB, removed at the end"
     assert lines[1].startswith("making texts up; about")
 
 
@@ -160,18 +160,20 @@ def test_the_fastest_second_start_counts_and_the_most_memory_of_any():
     assert found["kinds"]["images"]["phases"][1]["batch_share"] == pytest.approx(0.1)
 
 
-def test_seconds_count_from_the_start_of_the_process():
+def test_seconds_count_from_the_start_of_the_process_and_memory_to_its_first_batch():
     answer = {"begun": 12.0, "ready": 13.5, "processor_seconds": 3.0}
-    assert to_start(Watched(answer, 10.0, 7)) == Start(3.5, 2.0, 3.0, 7)
+    looks = [(11.0, 5), (13.0, 7), (13.25, 6), (14.0, 9)]
+    assert to_start(Watched(answer, 10.0, looks)) == Start(3.5, 2.0, 3.0, peak_bytes=7)
 
 
 def test_the_peak_of_a_process_is_its_own_memory_without_mapped_files(tmp_path):
     (tmp_path / "hold_memory.py").write_text(HOLD_MEMORY)
-    (tmp_path / "large").write_bytes(b"\1" * (200 * MEBIBYTE))
+    (tmp_path / "large").write_bytes(b"\1" * (100 * MEBIBYTE))
     environment = {"PYTHONPATH": str(tmp_path)}
     found = watch_child("hold_memory", [tmp_path / "large"], environment=environment, doing="memory was held")
-    assert found.answer == {"total": 200 * 256}
-    assert 100 * MEBIBYTE < found.peak_bytes < 180 * MEBIBYTE
+    assert found.answer == {"total": 100 * 256}
+    assert 60 * MEBIBYTE < found.peak_bytes(until=math.inf) < 100 * MEBIBYTE
+    assert found.peak_bytes(until=found.started) < 60 * MEBIBYTE
     with pytest.raises(RunError, match=r"^a process failed \(FileNotFoundError.*\) while memory was held"):
         watch_child("hold_memory", [tmp_path / "none"], environment=environment, doing="memory was held")
 
@@ -185,9 +187,10 @@ def test_lengths_are_spread_as_those_of_dbpedia_and_pad_little():
     assert length_N.mean() == pytest.approx(300, rel=0.01)
     shortest, middle, longest = np.quantile(length_N, [0.05, 0.5, 0.95])
     assert (shortest, middle, longest) == pytest.approx((80, 299, 510), rel=0.03)
-    batches = draw_batches(length_N, batch_size=128, draws=Draws(0, "train", 0))
-    padded = sum(len(batch) * int(length_N[batch].max()) for batch in batches)
-    assert 0.9 * padded < length_N.sum() < padded
+    read_N = np.minimum(length_N, 1014)
+    batches = draw_batches(read_N, batch_size=128, draws=Draws(0, "train", 0))
+    padded = sum(len(batch) * int(read_N[batch].max()) for batch in batches)
+    assert 0.9 * padded < read_N.sum() < padded
 
 
 def test_made_up_texts_are_a_table_like_dbpedia_s(tmp_path):
@@ -222,10 +225,10 @@ def test_made_up_images_are_files_that_all_differ(tmp_path):
 def test_the_space_that_is_said_is_enough_and_not_far_too_much(finished):
     kinds = json.loads(finished[1].out)["kinds"]
     for kind in KINDS:
-        # The code points of texts lie there twice for a moment: with four bytes each, and with two.
-        cached = kinds[kind.name]["cached_bytes"] * (3 if kind.name == "texts" else 1)
-        assert kinds[kind.name]["source_bytes"] + cached < kind.space(TINY) < 100 * MEBIBYTE
-    assert 0.1 * 10**9 < KINDS[0].space(FULL) - FULL.num_texts * 300 * 5 < 0.5 * 10**9
+        # Code points of texts have four bytes before they have two.
+        cached = kinds[kind.name]["cached_bytes"] * (2 if kind.name == "texts" else 1)
+        assert kinds[kind.name]["source_bytes"] + cached < kind.space(TINY) < 2 * MEBIBYTE
+    assert 0 < KINDS[0].space(FULL) - FULL.num_texts * 300 * 5 < 0.2 * 10**9
     assert 1 * 10**9 < KINDS[1].space(FULL) - FULL.num_images * 128 * 128 * 3 < 3 * 10**9
 
 
@@ -243,6 +246,6 @@ def test_the_training_is_the_paper_s(tmp_path):
 
 def test_a_tenth_is_planned_for_less_time_and_classes_need_two_examples():
     assert sum(make_data_plan(QUICK).values()) < sum(make_data_plan(FULL).values()) < 600
-    assert torch.tensor([FULL.num_texts, FULL.num_images]).tolist() == [10 * QUICK.num_texts, 10 * QUICK.num_images]
+    assert (FULL.num_texts, FULL.num_images) == (10 * QUICK.num_texts, 10 * QUICK.num_images)
     with pytest.raises(ValueError, match="too few examples; give each class at least two"):
         DataSizes(num_texts=20)

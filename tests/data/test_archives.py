@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
-from auxrnn.data.unpacking import Limits, Reader
+from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
+from auxrnn.data.fetching.unpacking import Limits, Reader
 from auxrnn.errors import RunError
 
 FILES = {"top.txt": b"top", "a/1.bin": bytes(range(256)) * 3000, "a/b/2.txt": b"", "umlaut \u00e4/x": b"x" * 511}
@@ -268,7 +268,7 @@ def test_no_space_is_said_before_and_while_writing(box, assert_one_sentence, mon
         patch.setattr(shutil, "disk_usage", lambda path: usage(10, 9, 1))
         assert_refused(box, tar_of(member("large", b"xx")), assert_one_sentence, "no space for 'large' of 2 bytes")
     with monkeypatch.context() as patch:
-        patch.setattr("auxrnn.data.unpacking.Path.open", open_full)
+        patch.setattr("auxrnn.data.fetching.unpacking.Path.open", open_full)
         with pytest.raises(RunError) as error:
             unpack(box / "archive", box / "out")
     assert_one_sentence(error, box / "archive", "No space left on device")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from auxrnn.data import array_files
-from auxrnn.data.arrays import ArrayOptions, array_source
 from auxrnn.data.examples import Problems
+from auxrnn.data.numbers import array_files
+from auxrnn.data.numbers.arrays import ArrayOptions, array_source
 from auxrnn.errors import RunError
 
 X_NT = np.random.default_rng(0).standard_normal((5, 400))

@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from auxrnn.data import array_files
-from auxrnn.data.arrays import ArrayOptions, array_source, is_array_folder
 from auxrnn.data.examples import Problems
+from auxrnn.data.numbers import array_files
+from auxrnn.data.numbers.arrays import ArrayOptions, array_source, is_array_folder
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError

@@ -1,6 +1,7 @@
 """Examples one by one become flat arrays; classes get an order, and what nobody can train on is refused."""
 
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from auxrnn.data.collect import NO_PART, collect
 from auxrnn.data.examples import Example, Problems, Source, Understood
 from auxrnn.data.sequences import NO_LABEL
 from auxrnn.data.series import SeriesFormat
+from auxrnn.data.summary import count_lengths
 from auxrnn.errors import RunError
 
 
@@ -108,3 +110,12 @@ def test_a_label_without_a_name_is_refused(assert_one_sentence):
     with pytest.raises(RunError) as error:
         gather(("1", 1), ("7", 1), class_names={"1": "one", "2": "two"})
     assert_one_sentence(error, "example 1 has the label '7', which has no class name")
+
+
+def test_bins_of_lengths_hold_every_sequence_once():
+    length_N = np.array([*range(5, 105), 4000])
+    bins = count_lengths(length_N, 10)
+    assert sum(count for _, _, count in bins) == 101
+    assert (bins[0][0], bins[-1][1]) == (5, 4000)
+    assert all(last + 1 == first for (_, last, _), (first, _, _) in pairwise(bins))
+    assert count_lengths(np.array([3, 3, 4]), 10) == [(3, 3, 2), (4, 4, 1)]

@@ -9,12 +9,12 @@ import scipy.io
 from made_archives import archive_of, files_under, md5, write_parts
 from serving import Served, block_network, serving
 
-from auxrnn.data import sources
-from auxrnn.data.dogs_archives import find_or_unpack_dogs
-from auxrnn.data.holdings import fetch, is_at_hand
-from auxrnn.data.published import DogsArchives
-from auxrnn.data.remote_files import Content, RemoteFile
-from auxrnn.data.sources import find_or_unpack_tables, search_folders
+from auxrnn.data.fetching import sources
+from auxrnn.data.fetching.dogs_archives import find_or_unpack_dogs
+from auxrnn.data.fetching.holdings import fetch, is_at_hand
+from auxrnn.data.fetching.published import DogsArchives
+from auxrnn.data.fetching.remote_files import Content, RemoteFile
+from auxrnn.data.fetching.sources import find_or_unpack_tables, search_folders
 from auxrnn.errors import RunError
 
 

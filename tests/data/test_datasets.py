@@ -8,7 +8,7 @@ import pytest
 
 from auxrnn.data import datasets
 from auxrnn.data.collect import PARTS
-from auxrnn.data.facts import DATASET_FACTS
+from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.images import permutation_order
 from auxrnn.data.requests import Request
 from auxrnn.errors import UsageError

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from serving import Served, serving
 
-from auxrnn.data import part_files
-from auxrnn.data.downloads import PATIENCE, Patience, download
-from auxrnn.data.part_files import open_part
-from auxrnn.data.remote_files import RemoteFile
-from auxrnn.data.transfers import BLOCK_BYTES
+from auxrnn.data.fetching import part_files
+from auxrnn.data.fetching.downloads import PATIENCE, Patience, download
+from auxrnn.data.fetching.part_files import open_part
+from auxrnn.data.fetching.remote_files import RemoteFile
+from auxrnn.data.fetching.transfers import BLOCK_BYTES
 from auxrnn.errors import RunError
 
 CONTENT = bytes(range(256)) * 800
@@ -119,9 +119,9 @@ from pathlib import Path
 package = types.ModuleType("auxrnn")
 package.__path__ = [sys.argv[1]]
 sys.modules["auxrnn"] = package
-from auxrnn.data.downloads import download
-from auxrnn.data.remote_files import RemoteFile
-from auxrnn.data.transfers import BLOCK_BYTES
+from auxrnn.data.fetching.downloads import download
+from auxrnn.data.fetching.remote_files import RemoteFile
+from auxrnn.data.fetching.transfers import BLOCK_BYTES
 if sys.argv[5:]:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[5]),) * 2)

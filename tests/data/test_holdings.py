@@ -5,9 +5,9 @@ import os
 import pytest
 from serving import block_network
 
-from auxrnn.data import published
-from auxrnn.data.facts import DATASET_FACTS
-from auxrnn.data.holdings import HOLDINGS, fetch, is_at_hand
+from auxrnn.data.fetching import published
+from auxrnn.data.fetching.facts import DATASET_FACTS
+from auxrnn.data.fetching.holdings import HOLDINGS, fetch, is_at_hand
 from auxrnn.errors import UsageError
 
 

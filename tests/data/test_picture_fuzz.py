@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.images import ImageFormat, read_image_files
-from auxrnn.data.pictures import decode, read_header
+from auxrnn.data.pictures.decoding import decode, read_header
+from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
 from auxrnn.errors import RunError
 
 KINDS = {

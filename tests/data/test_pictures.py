@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from auxrnn.data.images import ImageFormat, read_image_files
-from auxrnn.data.pictures import MOST_PIXELS, Header, PictureError, decode, draw_crop, quiet, read_header, resize
+from auxrnn.data.pictures.decoding import (
+    MOST_PIXELS,
+    Header,
+    PictureError,
+    decode,
+    draw_crop,
+    quiet,
+    read_header,
+    resize,
+)
 from auxrnn.errors import RunError
 
 LENGTHS = st.integers(1, 300)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.arrays import ArrayOptions, array_source
 from auxrnn.data.examples import Problems
-from auxrnn.data.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.numbers.arrays import ArrayOptions, array_source
+from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
 from auxrnn.errors import RunError, UsageError
 
 X_NTD = np.arange(12, dtype=np.float32).reshape(3, 2, 2)

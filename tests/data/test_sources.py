@@ -7,11 +7,11 @@ import pytest
 from made_archives import archive_of, files_under, md5, write_parts
 from serving import Served, block_network, serving
 
-from auxrnn.data import published, sources
-from auxrnn.data.holdings import is_at_hand
-from auxrnn.data.local_files import DatasetFile, find_or_download, find_or_unpack
-from auxrnn.data.remote_files import Content, RemoteFile
-from auxrnn.data.sources import search_folders
+from auxrnn.data.fetching import published, sources
+from auxrnn.data.fetching.holdings import is_at_hand
+from auxrnn.data.fetching.local_files import DatasetFile, find_or_download, find_or_unpack
+from auxrnn.data.fetching.remote_files import Content, RemoteFile
+from auxrnn.data.fetching.sources import search_folders
 from auxrnn.errors import RunError
 
 CONTENT = b"sixteen examples"

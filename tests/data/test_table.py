@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data import delimited, lines, table_examples
 from auxrnn.data.examples import Problems
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.rows import to_label
 from auxrnn.data.series import SeriesFormat
-from auxrnn.data.table import TABLE_SUFFIXES, TableOptions, table_source
+from auxrnn.data.tables import delimited, lines, table_examples
+from auxrnn.data.tables.rows import to_label
+from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
@@ -485,7 +485,7 @@ COUNT_ROWS = """
 import sys
 from pathlib import Path
 from auxrnn.data.examples import Problems
-from auxrnn.data.table import TableOptions, table_source
+from auxrnn.data.tables.table import TableOptions, table_source
 folder = Path(sys.argv[1])
 options = TableOptions("2+3", "1", class_names=folder / "classes.txt")
 files = {part: folder / f"{part}.csv" for part in ("train", "test")}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from auxrnn.data import timeseries
 from auxrnn.data.examples import Problems
+from auxrnn.data.numbers import timeseries
+from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
-from auxrnn.data.timeseries import TimeSeriesOptions, timeseries_source
 from auxrnn.errors import RunError, UsageError
 
 TWO_CHANNELS = """# A comment,

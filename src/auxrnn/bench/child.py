@@ -30,11 +30,15 @@ def run_child(module: str, words: Sequence[object], *, environment: Mapping[str,
 
 
 class Watched(NamedTuple):
-    """What a process printed, when it was started (`time.monotonic`), and the most memory of its own that it held."""
+    """What a process printed, when it was started (`time.monotonic`), and how much memory it had of its own, when."""
 
     answer: Any
     started: float
-    peak_bytes: int
+    looks: list[tuple[float, int]]
+
+    def peak_bytes(self, *, until: float) -> int:
+        """Give the most memory that was seen before a moment."""
+        return max((num_bytes for moment, num_bytes in self.looks if moment <= until), default=0)
 
 
 def watch_child(module: str, words: Sequence[object], *, environment: Mapping[str, str], doing: str) -> Watched:
@@ -44,13 +48,13 @@ def watch_child(module: str, words: Sequence[object], *, environment: Mapping[st
     """
     command = [sys.executable, "-m", module, *map(str, words)]
     variables = os.environ | dict(environment)
-    peak_bytes = 0
+    looks = []
     with tempfile.TemporaryFile("w+") as errors:
         started = time.monotonic()
         process = subprocess.Popen(command, text=True, env=variables, stdout=subprocess.PIPE, stderr=errors)  # noqa: S603 - our own module
         try:
             while process.poll() is None:
-                peak_bytes = max(peak_bytes, anonymous_bytes(process.pid))
+                looks.append((time.monotonic(), anonymous_bytes(process.pid)))
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             process.kill()
@@ -58,7 +62,7 @@ def watch_child(module: str, words: Sequence[object], *, environment: Mapping[st
         if process.returncode != 0:
             errors.seek(0)
             raise RunError(f"{_describe_failure(process.returncode, errors.read())} while {doing}")
-    return Watched(json.loads(output), started, peak_bytes)
+    return Watched(json.loads(output), started, looks)
 
 
 def anonymous_bytes(pid: int) -> int:

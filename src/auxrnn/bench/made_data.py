@@ -64,8 +64,8 @@ def draw_lengths(num_texts: int, *, mean: int, rng: torch.Generator) -> Int64[np
 def text_space(sizes: DataSizes) -> int:
     """Give about how many bytes texts take at most, with what is cached of them."""
     num_characters = (sizes.num_texts + sizes.num_test_texts) * sizes.mean_characters
-    # The table in UTF-8 with its quotes, code points of four bytes, and those again with two.
-    return int(num_characters * (1.1 + 4 + 2)) + 2**20
+    # The table in UTF-8 with its quotes, and code points of four bytes.
+    return int(num_characters * (1.1 + 4)) + 2**20
 
 
 def make_images(folder: Path, sizes: DataSizes) -> None:

@@ -18,8 +18,8 @@ from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.config import DataConfig, RunConfig, nearest
 from auxrnn.data.cache import cache_dir, describe_bytes
 from auxrnn.data.checking import Findings, check
-from auxrnn.data.facts import DATASET_FACTS
-from auxrnn.data.holdings import fetch, is_at_hand
+from auxrnn.data.fetching.facts import DATASET_FACTS
+from auxrnn.data.fetching.holdings import fetch, is_at_hand
 from auxrnn.data.summary import count_lengths, measure_lengths
 from auxrnn.errors import UsageError
 from auxrnn.files import write_aside
@@ -79,12 +79,13 @@ def list_datasets(argv: Sequence[str]) -> int:
     if arguments.json:
         print_json({name: facts._asdict() | {"at_hand": at_hand[name]} for name, facts in DATASET_FACTS.items()})
         return 0
-    table = Table("name", "steps", "classes", "train", "test", "download", "here", "license", box=SIMPLE)
+    columns = ("name", "steps", "classes", "train", "test", "download", "license")
+    table = Table(*columns, box=SIMPLE, padding=(0, 1, 0, 0))
+    table.columns[0].no_wrap = True
     for name, facts in DATASET_FACTS.items():
-        size = describe_bytes(facts.download_bytes) if facts.download_bytes else "bundled"
-        here = "yes" if at_hand[name] else "no"
+        download = "here" if at_hand[name] else describe_bytes(facts.download_bytes)
         numbers = (str(facts.num_classes), f"{facts.train_examples:,}", f"{facts.test_examples:,}")
-        table.add_row(name, facts.lengths, *numbers, size, here, facts.license)
+        table.add_row(name, facts.lengths, *numbers, download, facts.license)
     Console().print(table)
     print(f"decoded data is kept in {cache_dir()}")
     return 0

@@ -11,7 +11,7 @@ from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json
 from auxrnn.config import DataConfig, RunConfig
-from auxrnn.data.sources import search_folders
+from auxrnn.data.fetching.sources import search_folders
 from auxrnn.progress import describe_seconds
 
 

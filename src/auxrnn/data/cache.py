@@ -22,15 +22,15 @@ import pooch
 from auxrnn.data.checksums import describe_appearance, find_checksum
 from auxrnn.data.collect import Facts, Observe, Table, collect
 from auxrnn.data.examples import Part, Problems, Source
-from auxrnn.data.folders import Paths, name_files
 from auxrnn.data.formats import from_plain, to_plain
+from auxrnn.data.pictures.folders import Paths, name_files
 from auxrnn.data.sequences import Flat
 from auxrnn.errors import RunError
 
 CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
 CACHE_FORMAT = 1
 """Raised by one when what readers give, or how it is kept, changes."""
-BLOCK_VALUES = 2**22
+BLOCK_VALUES = 2**20
 SPARE_BYTES = 2**27
 CODE_POINT = np.dtype(np.uint32)
 

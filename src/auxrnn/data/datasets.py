@@ -11,21 +11,22 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.config import nearest
-from auxrnn.data import cache, sources
+from auxrnn.data import cache
 from auxrnn.data.cifar import read_cifar10
 from auxrnn.data.collect import Observe, Table
-from auxrnn.data.dogs import dogs_source
 from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
+from auxrnn.data.fetching import sources
 from auxrnn.data.formats import Format
 from auxrnn.data.idx import read_idx
-from auxrnn.data.image_folder import ImageOptions
 from auxrnn.data.images import ImageFormat, to_sequences
 from auxrnn.data.paths import find_source
+from auxrnn.data.pictures.dogs import dogs_source
+from auxrnn.data.pictures.image_folder import ImageOptions
 from auxrnn.data.requests import Request, check_options
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits, make_encoding
 from auxrnn.data.splits import Division
 from auxrnn.data.strata import draw_stratified
-from auxrnn.data.table import TableOptions, table_source
+from auxrnn.data.tables.table import TableOptions, table_source
 from auxrnn.data.texts import ZHANG_ALPHABET, TextFormat
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws

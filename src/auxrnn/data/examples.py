@@ -18,6 +18,16 @@ from auxrnn.errors import RunError
 Part = Literal["train", "validation", "test", "unlabeled"]
 Plain = str | int | float | bool | None
 
+SPLIT_NAMES: dict[str, Part] = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+"""What people call the splits, in lower case."""
 MOST_KEPT = 1000
 """How many problems of a kind are kept word for word; the rest are counted."""
 

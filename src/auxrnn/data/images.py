@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
-from auxrnn.data.pictures import PictureError, decode, quiet, reason, resize
+from auxrnn.data.pictures.decoding import PictureError, decode, quiet, reason, resize
 from auxrnn.errors import RunError, UsageError
 
 Pixels = Shaped[np.ndarray, "..."]

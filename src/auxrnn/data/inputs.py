@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auxrnn.data.arrays import ARRAY_SUFFIXES
 from auxrnn.data.examples import Example, Problems
 from auxrnn.data.fitting import count_all_characters
 from auxrnn.data.formats import Format
-from auxrnn.data.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.images import ImageFormat, read_image_files
+from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.paths import find_source
+from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.requests import Request
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array, make_encoding
 from auxrnn.data.texts import TextFormat

@@ -4,29 +4,20 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
-from auxrnn.data.arrays import ARRAY_SUFFIXES, ArrayOptions, array_source, is_array_folder
 from auxrnn.data.cache import cache_dir
 from auxrnn.data.checksums import find_checksum
-from auxrnn.data.dogs import dogs_source, is_dogs_folder
-from auxrnn.data.examples import Part, Source
-from auxrnn.data.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
+from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, ArrayOptions, array_source, is_array_folder
+from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder
+from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
 from auxrnn.data.requests import Request, check_options
-from auxrnn.data.table import TABLE_SUFFIXES, TableOptions, table_source
-from auxrnn.data.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.errors import UsageError
 
 SERIES_SUFFIX = ".ts"
-PART_NAMES: dict[str, Part] = {
-    "train": "train",
-    "training": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "dev": "validation",
-    "test": "test",
-    "unlabeled": "unlabeled",
-}
+PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
 FORMS = (
     "a folder with one sub-folder of images a class, a table of texts (.csv, .tsv, .jsonl, .parquet), arrays (.npz,"
     " .npy), time series (.ts), or a .zip or .tar of these"

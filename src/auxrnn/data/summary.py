@@ -36,8 +36,13 @@ def measure_lengths(length_N: Int64[np.ndarray, " N"]) -> Lengths:
 
 
 def count_lengths(length_N: Int64[np.ndarray, " N"], num_bins: int) -> list[tuple[int, int, int]]:
-    """Give bins of lengths, each with its first and last length and how many sequences have one of these."""
-    edges = np.unique(np.linspace(length_N.min(), length_N.max() + 1, num_bins + 1).astype(np.int64))
+    """Give bins of lengths, each with its first and last length and how many sequences have one of these.
+
+    The last bin takes in the longest hundredth, so that a single long sequence does not flatten the others.
+    """
+    last = np.ceil(np.percentile(length_N, 99))
+    edges = np.unique(np.linspace(length_N.min(), last + 1, num_bins + 1).astype(np.int64))
+    edges[-1] = length_N.max() + 1
     counts, _ = np.histogram(length_N, edges)
     return list(zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), counts.tolist(), strict=True))
 

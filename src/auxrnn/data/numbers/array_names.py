@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.examples import Part
+from auxrnn.data.examples import SPLIT_NAMES, Part
 from auxrnn.errors import RunError
 
 Role = Literal["x", "y", "lengths"]
@@ -15,11 +15,7 @@ ALIASES: dict[Role, tuple[str, ...]] = {
 }
 ENDINGS: dict[str, Part | None] = {
     "": None,
-    "_train": "train",
-    "_val": "validation",
-    "_valid": "validation",
-    "_validation": "validation",
-    "_test": "test",
+    **{f"_{name}": part for name, part in SPLIT_NAMES.items()},
     "_unlabeled": "unlabeled",
 }
 MEANINGS: dict[str, tuple[Role, Part | None]] = {

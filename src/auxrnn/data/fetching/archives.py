@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, cast
 
-from auxrnn.data.unpacking import CHUNK_BYTES, Limits, Reader, Unpacking
+from auxrnn.data.fetching.unpacking import CHUNK_BYTES, Limits, Reader, Unpacking
 from auxrnn.errors import RunError
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

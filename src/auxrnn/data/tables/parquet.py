@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.lines import cannot_read
-from auxrnn.data.rows import Layout, Row, Sample, Size, take_sample, to_cell
+from auxrnn.data.tables.lines import cannot_read
+from auxrnn.data.tables.rows import Layout, Row, Sample, Size, take_sample, to_cell
 from auxrnn.errors import RunError, UsageError
 
 BATCH_ROWS = 256

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pooch
 
-from auxrnn.data.dogs_archives import find_or_unpack_dogs
-from auxrnn.data.local_files import DatasetFile, find_or_download, find_or_unpack, gather, unpack_part
-from auxrnn.data.published import (
+from auxrnn.data.fetching.dogs_archives import find_or_unpack_dogs
+from auxrnn.data.fetching.local_files import DatasetFile, find_or_download, find_or_unpack, gather, unpack_part
+from auxrnn.data.fetching.published import (
     CIFAR10,
     CIFAR10_FOLDER,
     CIFAR10_MEMBERS,
@@ -20,7 +20,7 @@ from auxrnn.data.published import (
     FASHION_MNIST,
     MNIST,
 )
-from auxrnn.data.remote_files import Content, Observe, RemoteFile
+from auxrnn.data.fetching.remote_files import Content, Observe, RemoteFile
 from auxrnn.errors import RunError
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"

@@ -7,21 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.album import Picture, Wanted, check_image_size, read_album
-from auxrnn.data.examples import Part, Problems, Source, Understood
-from auxrnn.data.folders import Names, Tree, find_files, has_file, printable
+from auxrnn.data.examples import SPLIT_NAMES, Part, Problems, Source, Understood
 from auxrnn.data.formats import Format
+from auxrnn.data.pictures.album import Picture, Wanted, check_image_size, read_album
+from auxrnn.data.pictures.folders import Names, Tree, find_files, has_file, printable
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How the names of pictures end, in lower case; what a file is, its content says."""
-PARTS: dict[str, Part] = {
-    "train": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-}
-"""Folders above the classes, and what their pictures are for."""
 UNLABELED: Part = "unlabeled"
 ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
 LAYOUT = "give it one sub-folder of images for each class, or train/, val/ and test/ with such folders in them"
@@ -89,7 +81,7 @@ def sort_into_classes(tree: Tree, problems: Problems) -> list[Picture]:
 def _find_classes(tree: Tree, problems: Problems) -> dict[Names, ClassFolder]:
     """Say which folders are classes: those of the first level, or of the second below train/, val/ and test/."""
     first = [names[0] for names in tree.folders if len(names) == 1]
-    parted = {name for name in first if name.lower() in PARTS}
+    parted = {name for name in first if name.lower() in SPLIT_NAMES}
     has_classes = {names[0] for names in tree.folders if len(names) == 2}
     # A class may be called train, too: there it has pictures in it, and neighbors with other names.
     if not parted or not (parted & has_classes or parted | {UNLABELED} >= set(first)):
@@ -97,7 +89,7 @@ def _find_classes(tree: Tree, problems: Problems) -> dict[Names, ClassFolder]:
     classes: dict[Names, ClassFolder] = {}
     for names in tree.folders:
         if names[0] in parted and len(names) == 2:
-            classes[names] = _to_class(tree, names, PARTS[names[0].lower()], problems)
+            classes[names] = _to_class(tree, names, SPLIT_NAMES[names[0].lower()], problems)
         elif names[0].lower() == UNLABELED and len(names) == 1:
             classes[names] = ClassFolder(None, UNLABELED)
     _refuse_strays(tree, set(first) - parted, problems)

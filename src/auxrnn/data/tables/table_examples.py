@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.examples import Example, Part, Problems
-from auxrnn.data.lines import Lines, is_unicode, open_text
-from auxrnn.data.rows import MOST_CHARACTERS, Layout, TableKind, to_label
+from auxrnn.data.tables.lines import Lines, is_unicode, open_text
+from auxrnn.data.tables.rows import MOST_CHARACTERS, Layout, TableKind, to_label
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError
 

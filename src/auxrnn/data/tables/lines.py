@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.rows import Layout, Row, Sample, Size, take_sample
+from auxrnn.data.tables.rows import Layout, Row, Sample, Size, take_sample
 from auxrnn.errors import RunError
 
 MOST_LINE_CHARACTERS = 2**26

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from auxrnn.data.part_files import PartFile, open_part, part_path
-from auxrnn.data.remote_files import Observe, RemoteFile, find_checksum
-from auxrnn.data.transfers import TransferError, receive
+from auxrnn.data.fetching.part_files import PartFile, open_part, part_path
+from auxrnn.data.fetching.remote_files import Observe, RemoteFile, find_checksum
+from auxrnn.data.fetching.transfers import TransferError, receive
 from auxrnn.errors import RunError
 
 

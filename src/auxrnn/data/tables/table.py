@@ -5,16 +5,16 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.columns import Choice, Wish, choose_columns, fit_columns, show_column
-from auxrnn.data.delimited import read_delimited, sample_delimited
 from auxrnn.data.examples import Part, Problems, Source, Understood
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.json_lines import read_json_lines, sample_json_lines
-from auxrnn.data.lines import measure_lines, read_lines, sample_lines
-from auxrnn.data.parquet import measure_parquet, read_parquet, sample_parquet
-from auxrnn.data.rows import Layout, TableKind
-from auxrnn.data.table_examples import TableFile, note, read_class_names, read_examples
+from auxrnn.data.tables.columns import Choice, Wish, choose_columns, fit_columns, show_column
+from auxrnn.data.tables.delimited import read_delimited, sample_delimited
+from auxrnn.data.tables.json_lines import read_json_lines, sample_json_lines
+from auxrnn.data.tables.lines import measure_lines, read_lines, sample_lines
+from auxrnn.data.tables.parquet import measure_parquet, read_parquet, sample_parquet
+from auxrnn.data.tables.rows import Layout, TableKind
+from auxrnn.data.tables.table_examples import TableFile, note, read_class_names, read_examples
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 

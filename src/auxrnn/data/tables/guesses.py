@@ -3,7 +3,16 @@
 import re
 from collections.abc import Collection, Sequence
 
-from auxrnn.data.header import LABEL_NAME, SHORT_TEXT_NAME, TEXT_NAME, Rows, column, is_called, is_label_like, is_number
+from auxrnn.data.tables.header import (
+    LABEL_NAME,
+    SHORT_TEXT_NAME,
+    TEXT_NAME,
+    Rows,
+    column,
+    is_called,
+    is_label_like,
+    is_number,
+)
 
 Guess = tuple[int, ...]
 """The columns that could be meant: none, the one that is obvious, or several that are equally likely."""

@@ -5,9 +5,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.guesses import Guess, guess_label, guess_text_by_length, guess_text_by_name
-from auxrnn.data.header import has_header, has_known_names
-from auxrnn.data.rows import Layout, Sample
+from auxrnn.data.tables.guesses import Guess, guess_label, guess_text_by_length, guess_text_by_name
+from auxrnn.data.tables.header import has_header, has_known_names
+from auxrnn.data.tables.rows import Layout, Sample
 from auxrnn.errors import RunError, UsageError
 
 MOST_LISTED = 12

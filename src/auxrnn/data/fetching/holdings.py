@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.config import nearest
-from auxrnn.data.dogs import is_dogs_folder
-from auxrnn.data.local_files import is_there
-from auxrnn.data.published import CIFAR10, CIFAR10_FOLDER, CIFAR10_MEMBERS, DBPEDIA, DOGS, FASHION_MNIST, MNIST
-from auxrnn.data.remote_files import Observe, RemoteFile
-from auxrnn.data.sources import (
+from auxrnn.data.fetching.local_files import is_there
+from auxrnn.data.fetching.published import CIFAR10, CIFAR10_FOLDER, CIFAR10_MEMBERS, DBPEDIA, DOGS, FASHION_MNIST, MNIST
+from auxrnn.data.fetching.remote_files import Observe, RemoteFile
+from auxrnn.data.fetching.sources import (
     cifar10_files,
     dbpedia_files,
     dogs_folder,
@@ -19,6 +18,7 @@ from auxrnn.data.sources import (
     mnist_files,
     search_folders,
 )
+from auxrnn.data.pictures.dogs import is_dogs_folder
 from auxrnn.errors import UsageError
 
 Folders = Sequence[Path]

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from auxrnn.data.published import CIFAR10, DBPEDIA, DOGS, FASHION_MNIST, MNIST
-from auxrnn.data.remote_files import RemoteFile
+from auxrnn.data.fetching.published import CIFAR10, DBPEDIA, DOGS, FASHION_MNIST, MNIST
+from auxrnn.data.fetching.remote_files import RemoteFile
 
 
 class DatasetFacts(NamedTuple):
@@ -19,6 +19,7 @@ class DatasetFacts(NamedTuple):
     download_bytes: int
     """0 for what comes with the program."""
     license: str
+    """As usually quoted; "research" means for research alone, citing the authors."""
     needs: str
     """What a step is: "pixels" or "characters"."""
     citation: str
@@ -49,7 +50,7 @@ _FACTS = (
         train_examples=60_000,
         test_examples=10_000,
         download_bytes=_size_of(*(file.remote for file in MNIST)),
-        license="CC BY-SA 3.0, as usually quoted",
+        license="CC BY-SA 3.0",
         needs="pixels",
         citation="LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document Recognition, 1998",
     ),
@@ -61,7 +62,7 @@ _FACTS = (
         train_examples=60_000,
         test_examples=10_000,
         download_bytes=_size_of(*(file.remote for file in MNIST)),
-        license="CC BY-SA 3.0, as usually quoted",
+        license="CC BY-SA 3.0",
         needs="pixels",
         citation="Le, Jaitly and Hinton, A Simple Way to Initialize Recurrent Networks of Rectified Linear Units, 2015",
     ),
@@ -85,7 +86,7 @@ _FACTS = (
         train_examples=50_000,
         test_examples=10_000,
         download_bytes=_size_of(CIFAR10),
-        license="for research, cite its author",
+        license="research",
         needs="pixels",
         citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
     ),
@@ -97,19 +98,19 @@ _FACTS = (
         train_examples=DOGS.num_train,
         test_examples=DOGS.num_test,
         download_bytes=_size_of(DOGS.images, DOGS.lists),
-        license="for research, cite its authors",
+        license="research",
         needs="pixels",
         citation="Khosla, Jayadevaprakash, Yao and Fei-Fei, Novel Dataset for Fine-Grained Image Categorization, 2011",
     ),
     DatasetFacts(
         name="dbpedia",
         title="DBpedia, titles and first lines of articles by what they describe",
-        lengths="up to 1,014, 300 on average",
+        lengths="up to 1,014",
         num_classes=14,
         train_examples=560_000,
         test_examples=70_000,
         download_bytes=_size_of(DBPEDIA),
-        license="CC BY-SA and GFDL",
+        license="CC BY-SA, GFDL",
         needs="characters",
         citation="Zhang, Zhao and LeCun, Character-Level Convolutional Networks for Text Classification, 2015",
     ),

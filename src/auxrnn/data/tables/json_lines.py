@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.lines import Lines, open_text
-from auxrnn.data.rows import Layout, Row, Sample, take_sample, to_cell
+from auxrnn.data.tables.lines import Lines, open_text
+from auxrnn.data.tables.rows import Layout, Row, Sample, take_sample, to_cell
 
 Object = dict[str, object]
 

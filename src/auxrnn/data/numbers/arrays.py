@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from auxrnn.data.array_files import LARGEST_LOADED, StoredArray, list_keys, load_column, open_array, read_blocks
-from auxrnn.data.array_names import Group, find_files, group_names, names_beside
 from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
 from auxrnn.data.formats import Format
+from auxrnn.data.numbers.array_files import LARGEST_LOADED, StoredArray, list_keys, load_column, open_array, read_blocks
+from auxrnn.data.numbers.array_names import Group, find_files, group_names, names_beside
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from auxrnn.data.dogs import IMAGES, LISTS, is_dogs_folder, read_list
 from auxrnn.data.examples import Part, Problems
-from auxrnn.data.local_files import DatasetFile, find_or_download, unpack_part
-from auxrnn.data.published import DogsArchives
-from auxrnn.data.remote_files import Observe
+from auxrnn.data.fetching.local_files import DatasetFile, find_or_download, unpack_part
+from auxrnn.data.fetching.published import DogsArchives
+from auxrnn.data.fetching.remote_files import Observe
+from auxrnn.data.pictures.dogs import IMAGES, LISTS, is_dogs_folder, read_list
 from auxrnn.errors import RunError
 
 LISTS_FOLDER = Path(LISTS["train"]).parent.name

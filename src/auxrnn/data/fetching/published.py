@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from auxrnn.data.local_files import DatasetFile
-from auxrnn.data.remote_files import Content, RemoteFile
+from auxrnn.data.fetching.local_files import DatasetFile
+from auxrnn.data.fetching.remote_files import Content, RemoteFile
 
 
 class DogsArchives(NamedTuple):

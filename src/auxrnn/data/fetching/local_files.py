@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.archives import unpack
-from auxrnn.data.remote_files import Content, Observe, RemoteFile, find_checksum
+from auxrnn.data.fetching.archives import unpack
+from auxrnn.data.fetching.remote_files import Content, Observe, RemoteFile, find_checksum
 from auxrnn.errors import RunError
 
 
@@ -37,7 +37,7 @@ def find_or_download(file: DatasetFile, folders: Sequence[Path], *, observe: Obs
             if _is_intact_file(folder / form.name, form, namesakes=file.namesakes, is_own=is_own):
                 return folder / form.name
     # What downloads need takes a quarter of a second to import, and most often nothing is downloaded.
-    from auxrnn.data.downloads import download  # noqa: PLC0415
+    from auxrnn.data.fetching.downloads import download  # noqa: PLC0415
 
     return download(file.remote, folders[0], observe=observe)
 

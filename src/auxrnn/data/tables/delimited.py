@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.lines import Lines, open_text
-from auxrnn.data.rows import MOST_CHARACTERS, Layout, Row, Sample, take_sample
+from auxrnn.data.tables.lines import Lines, open_text
+from auxrnn.data.tables.rows import MOST_CHARACTERS, Layout, Row, Sample, take_sample
 from auxrnn.errors import RunError
 
 TAIL_BYTES = 2**18

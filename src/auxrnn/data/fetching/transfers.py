@@ -1,5 +1,6 @@
 """One request to a server: what is missing of a file is asked for and appended to what is there."""
 
+import logging
 import re
 from collections.abc import Callable
 from http import HTTPStatus
@@ -8,7 +9,7 @@ from typing import Literal
 import requests
 import urllib3
 
-from auxrnn.data.part_files import PartFile, Version
+from auxrnn.data.fetching.part_files import PartFile, Version
 
 BLOCK_BYTES = 2**16
 CONNECT_SECONDS = 10.0
@@ -30,6 +31,8 @@ def receive(
 
     A server that goes silent for `timeout` seconds, or has a file of another size, raises `TransferError`.
     """
+    # It would report malformed headers with a traceback, in the midst of what a user reads.
+    logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
     # A server that labels the packed file itself as packed for transport would have it unpacked on the way.
     headers = {"Accept-Encoding": "identity"}
     if part.size:
@@ -45,7 +48,8 @@ def receive(
             for block in response.raw.stream(BLOCK_BYTES, decode_content=False):
                 part.append(block)
                 observe(part.size, version.num_bytes)
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+    # A malformed redirection comes as a plain ValueError.
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
         raise _explain(error) from error
 
 

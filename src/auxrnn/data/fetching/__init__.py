@@ -1,0 +1,1 @@
+"""Where the files of named datasets come from, and archives."""

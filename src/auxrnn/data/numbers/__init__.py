@@ -1,0 +1,1 @@
+"""Arrays of numbers, and time series in the UCR/UEA format."""

@@ -1,0 +1,1 @@
+"""Folders of pictures, and Stanford Dogs as it is published."""
