@@ -69,6 +69,7 @@ def make_results():
     return DataResults(FULL, {"texts": texts, "images": images})
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_object_with_all_figures_and_keeps_nothing_else(finished):
     folder, result = finished
     assert result.code == 0, result.err
@@ -80,6 +81,7 @@ def test_the_command_prints_one_object_with_all_figures_and_keeps_nothing_else(f
     assert found["environment"]["lstm"]
 
 
+@pytest.mark.slow
 def test_what_is_found_at_a_tiny_size_makes_sense(finished):
     found = json.loads(finished[1].out)
     for kind in ("texts", "images"):
@@ -94,6 +96,7 @@ def test_what_is_found_at_a_tiny_size_makes_sense(finished):
     assert found["images_padded_percent"] == 0 < found["texts_padded_percent"] < 100
 
 
+@pytest.mark.slow
 def test_the_space_is_said_before_anything_is_made(finished):
     folder, result = finished
     lines = result.err.splitlines()
@@ -222,6 +225,7 @@ def test_made_up_images_are_files_that_all_differ(tmp_path):
     assert len(shown) == made_data.NUM_PICTURES
 
 
+@pytest.mark.slow
 def test_the_space_that_is_said_is_enough_and_not_far_too_much(finished):
     kinds = json.loads(finished[1].out)["kinds"]
     for kind in KINDS:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from serving import Served, serving
 
-from auxrnn.data.fetching import part_files
+import auxrnn
 from auxrnn.data.fetching.downloads import PATIENCE, Patience, download
 from auxrnn.data.fetching.part_files import open_part
 from auxrnn.data.fetching.remote_files import RemoteFile
@@ -121,7 +121,6 @@ package.__path__ = [sys.argv[1]]
 sys.modules["auxrnn"] = package
 from auxrnn.data.fetching.downloads import download
 from auxrnn.data.fetching.remote_files import RemoteFile
-from auxrnn.data.fetching.transfers import BLOCK_BYTES
 if sys.argv[5:]:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[5]),) * 2)
@@ -131,7 +130,7 @@ download(RemoteFile(*sys.argv[2:4]), Path(sys.argv[4]))
 
 def start_child(remote, folder, *arguments):
     """Download in another process; with a further argument, no file may become longer than that."""
-    package = str(Path(part_files.__file__).parents[1])
+    package = str(Path(auxrnn.__file__).parent)
     words = [sys.executable, "-c", CHILD, package, remote.url, remote.checksum, str(folder), *arguments]
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
@@ -150,6 +149,7 @@ def test_a_killed_download_goes_on_in_the_next_process(server, get, tmp_path):
     process = start_child(remote_file(server), tmp_path)
     part = tmp_path / "file.bin.part"
     while not (part.exists() and part.stat().st_size > 0):
+        assert process.poll() is None
         time.sleep(0.01)
     process.kill()
     process.communicate()
