@@ -87,7 +87,9 @@ def test_a_killed_run_on_texts_of_different_lengths_with_few_labels_ends_with_th
 
 # Lines 1 to 3 lie in pretraining with scheduled sampling under way, later ones around the phase boundary (an evaluation
 # is written right before and right after it) and in joint training; each kill hits mid-epoch, between checkpoints.
-@pytest.mark.parametrize("lines", [[1, 8], [11, 13], [12, 20]])
+@pytest.mark.parametrize(
+    "lines", [[11, 13], pytest.param([1, 8], marks=pytest.mark.slow), pytest.param([12, 20], marks=pytest.mark.slow)]
+)
 def test_a_run_killed_twice_and_resumed_ends_with_the_same_bytes(never_stopped, tmp_path, lines):
     folder = tmp_path / "killed"
     wait_for_line(folder / "metrics.jsonl", lines[0], "train", *FLAGS, "--out", folder)
