@@ -235,6 +235,8 @@ def test_a_run_that_starts_from_another_reads_with_its_alphabet(tmp_path):
     alphabets = [card_of(tmp_path / name)["format"]["alphabet"] for name in ("first", "second")]
     assert alphabets[0] == alphabets[1]
     assert "q" not in alphabets[1]
+    in_bytes = call("train", tmp_path / "other.csv", *TINY, "--tokens", "bytes", "--init-from", tmp_path / "first")
+    assert (in_bytes.code, "the run of --init-from reads characters" in in_bytes.err) == (2, True)
     refused = call(
         "train", write_arrays(tmp_path / "data.npz"), *TINY, "--init-from", tmp_path / "first", "--out", tmp_path / "no"
     )

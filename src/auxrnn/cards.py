@@ -11,6 +11,7 @@ from auxrnn.config import RunConfig
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.fitting import Reading, adopt, fit, settle
 from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
+from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.data.splits import Choice, Division, divide
 from auxrnn.errors import RunError
@@ -49,7 +50,7 @@ def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start:
     form = settle(dataset.format, reading)
     if start is not None:
         form = adopt(form, start.format)
-    max_length = getattr(form, "max_length", None)
+    max_length = None if isinstance(form, ImageFormat) else form.max_length
     rows = division.train
     kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
     return ModelCard(dataset.class_names, fit(form, kept, reading), int(kept.length_N.max()), dataset.checksum)

@@ -63,7 +63,11 @@ def adopt(form: Format, other: Format) -> Format:
     if kind_of(form) != kind_of(other):
         raise UsageError(f"init_from is a run on {kind_of(other)}, and these are {kind_of(form)}; leave it out")
     if isinstance(form, TextFormat) and isinstance(other, TextFormat):
-        return form._replace(tokens=other.tokens, alphabet=other.alphabet)
+        if form.tokens != other.tokens:
+            raise UsageError(
+                f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}; give the same"
+            )
+        return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
         return form._replace(mean=other.mean, deviation=other.deviation)
     assert isinstance(form, ImageFormat)
