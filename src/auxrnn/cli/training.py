@@ -43,12 +43,18 @@ def train(argv: Sequence[str]) -> int:
 
     The paper's settings, as long as the paper trained:  auxrnn train mnist --config paper
 
-    The paper's data:   mnist, pmnist, cifar10, stanford_dogs --image-size 40, dbpedia (and digits, fashion_mnist)
-    Images:             auxrnn train photos/ --image-size 32         photos/CLASS/*.jpg
-    Texts:              auxrnn train reviews.csv --label-column stars
-    Arrays:             auxrnn train data.npz                        x [N, T] or [N, T, D], y, perhaps lengths
-    Time series:        auxrnn train Heartbeat_TRAIN.ts
-    Few labels:         auxrnn train reviews.csv --label-fraction 0.05 --unlabeled more.txt
+    Datasets, and your own files:
+
+      auxrnn train digits                            handwritten digits, bundled
+      auxrnn train mnist                             also pmnist, fashion_mnist, cifar10
+      auxrnn train stanford_dogs --image-size 40     also --enlarge-to 150000
+      auxrnn train dbpedia --supervised-window 100   texts, character by character
+      auxrnn train photos/ --image-size 32           images, photos/CLASS/*.jpg
+      auxrnn train reviews.csv --label-column stars  texts: .csv, .tsv, .jsonl, .parquet
+      auxrnn train reviews.csv --tokens bytes        the same, byte by byte
+      auxrnn train data.npz                          arrays: x [N, T] or [N, T, D], y, lengths
+      auxrnn train Heartbeat_TRAIN.ts                time series (UCR/UEA)
+      auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt     few labels
 
     `auxrnn data check PATH` says beforehand what is understood of your files and what is wrong with them.
 
