@@ -119,7 +119,9 @@ def test_every_kind_is_checked_trained_evaluated_resumed_and_predicted(kind, tmp
     assert call("resume", run).code == 0
 
 
-@pytest.mark.parametrize("kind", ["images", "csv", "npz", "ts"])
+@pytest.mark.parametrize(
+    "kind", ["csv", "ts", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("images", "npz"))]
+)
 def test_data_show_draws_a_picture_of_every_kind(kind, tmp_path):
     words, _new = KINDS[kind](tmp_path)
     result = call("data", "show", *words, "--out", tmp_path / "shown.png")
@@ -127,7 +129,9 @@ def test_data_show_draws_a_picture_of_every_kind(kind, tmp_path):
     assert (tmp_path / "shown.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("kind", ["csv", "npz", "ts", "images"])
+@pytest.mark.parametrize(
+    "kind", ["csv", "images", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("npz", "ts"))]
+)
 def test_prediction_equals_evaluation_on_the_same_examples(kind, tmp_path):
     words, new = KINDS[kind](tmp_path)
     run = tmp_path / "run"

@@ -244,6 +244,7 @@ def test_too_little_space_is_one_sentence_before_anything_is_read(tmp_path, root
     assert [name for name in leftovers(root) if not name.endswith(".lock")] == []
 
 
+@pytest.mark.slow
 def test_memory_for_reading_and_opening_does_not_grow_with_the_data(tmp_path):
     sizes = [
         DataSizes(num_texts=2_500, mean_characters=500, num_images=240, image_size=64),
