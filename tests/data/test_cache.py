@@ -19,9 +19,9 @@ from auxrnn.bench.made_data import make_images, make_texts
 from auxrnn.data import cache
 from auxrnn.data.checksums import describe_appearance, find_checksum
 from auxrnn.data.examples import Example, Source, Understood
+from auxrnn.data.folders import Paths, find_files
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.paths import find_source
-from auxrnn.data.pictures.folders import Paths, find_files
 from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Encoding, Flat, Split

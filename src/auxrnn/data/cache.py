@@ -22,8 +22,8 @@ import pooch
 from auxrnn.data.checksums import describe_appearance, find_checksum
 from auxrnn.data.collect import Facts, Observe, Table, collect
 from auxrnn.data.examples import Part, Problems, Source
+from auxrnn.data.folders import Paths, name_files
 from auxrnn.data.formats import from_plain, to_plain
-from auxrnn.data.pictures.folders import Paths, name_files
 from auxrnn.data.sequences import Flat
 from auxrnn.errors import RunError
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from auxrnn.data.pictures.folders import name_files
+from auxrnn.data.folders import name_files
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 

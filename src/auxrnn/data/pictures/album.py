@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from auxrnn.data.examples import Example, Part, Problems, Understood
+from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.pictures.decoding import Header, PictureError, decode, draw_crop, quiet, read_header, resize
-from auxrnn.data.pictures.folders import printable
 from auxrnn.errors import UsageError
 
 MOST_SIDE = 10_000

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from auxrnn.data.examples import Part, Problems, Source, Understood
+from auxrnn.data.folders import Tree, find_files, printable
 from auxrnn.data.formats import Format
 from auxrnn.data.pictures.album import Picture, Wanted, check_image_size, read_album
 from auxrnn.data.pictures.decoding import reason
-from auxrnn.data.pictures.folders import Tree, find_files, printable
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, image_folder_source
 from auxrnn.data.pictures.matlab import MatlabError, Variable, read_matlab
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.examples import SPLIT_NAMES, Part, Problems, Source, Understood
+from auxrnn.data.folders import Names, Tree, find_files, has_file, printable
 from auxrnn.data.formats import Format
 from auxrnn.data.pictures.album import Picture, Wanted, check_image_size, read_album
-from auxrnn.data.pictures.folders import Names, Tree, find_files, has_file, printable
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How the names of pictures end, in lower case; what a file is, its content says."""
