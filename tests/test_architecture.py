@@ -11,6 +11,7 @@ GRADIENT_NAMES = {"detach", "detach_", "no_grad", "inference_mode", "enable_grad
 ALLOWED_BESIDE_BPTT = {
     "models/decoder.py": ({"no_grad"}, "scheduled sampling: predictions that are fed back carry no gradient"),
     "models/cells/lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
+    "models/cells/gru.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/rmsprop.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from auxrnn.auxiliary.losses import sum_cross_entropy, sum_squared_error
-from auxrnn.build import InputSpec, build_network, build_phases
+from auxrnn.build import build_phases
 from auxrnn.config import (
     DESK_PRETRAIN_STEPS,
     DESK_TRAIN_STEPS,
@@ -15,6 +15,7 @@ from auxrnn.config import (
     ScheduleConfig,
 )
 from auxrnn.models.decoder import feed_argmax, feed_sampled, feed_vector
+from auxrnn.networks import InputSpec, build_network
 
 MNIST = InputSpec(1, None, 10, 784)
 TINY = ModelConfig(hidden_size=6, embedding_size=4, head_size=5)

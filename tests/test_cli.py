@@ -28,10 +28,11 @@ NUM_PICTURES = 12
 
 # Two sets of values, each other than the default and other than the other set's.
 FROM_FILE = {
-    "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9,
+    "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9, "length": 9,
     "test_data": "a", "unlabeled": "a", "enlarge_to": 9, "text_column": "a", "label_column": "a", "tokens": "bytes",
     "alphabet_size": 9, "max_length": 9, "read_backward": True, "label_fraction": 0.1, "test_fraction": 0.1,
-    "validation_fraction": 0.1, "hidden_size": 9, "num_layers": 9, "embedding_size": 9, "decoder_layers": 9,
+    "validation_fraction": 0.1, "model": "sa_lstm", "hidden_size": 9, "num_layers": 9, "embedding_size": 9,
+    "decoder_layers": 9, "tie_decoder": True, "optimizer": "sgd", "warmup_steps": 9, "label_smoothing": 0.1,
     "head_size": 9, "drop_connect": 0.1, "gate_init": "chrono", "num_segments": 9, "segment_length": 9,
     "placement": "past", "order": "forward", "anchor_scope": "batch", "objective": "predict",
     "supervised_window": "full", "auxiliary_window": 9, "auxiliary_weight": 0.1, "sampling_steps": 9,
@@ -40,17 +41,24 @@ FROM_FILE = {
     "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9,
 }  # fmt: skip
 FROM_FLAGS = {
-    "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8,
+    "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
     "test_data": "b", "unlabeled": "b", "enlarge_to": 8, "text_column": "b", "label_column": "b",
     "tokens": "characters", "alphabet_size": 8, "max_length": 8, "read_backward": False, "label_fraction": 0.2,
-    "test_fraction": 0.3, "validation_fraction": 0.2, "hidden_size": 8, "num_layers": 8, "embedding_size": 8,
-    "decoder_layers": 8,
+    "test_fraction": 0.3, "validation_fraction": 0.2, "model": "gru", "hidden_size": 8, "num_layers": 8,
+    "embedding_size": 8, "decoder_layers": 8, "tie_decoder": False, "optimizer": "adam", "warmup_steps": 8,
+    "label_smoothing": 0.2,
     "head_size": 8, "drop_connect": 0.2, "gate_init": "forget-one", "num_segments": 8, "segment_length": 8,
     "placement": "immediate", "order": "reversed", "anchor_scope": "example", "objective": "reconstruct",
     "supervised_window": 8, "auxiliary_window": "full", "auxiliary_weight": 0.2, "sampling_steps": 8,
     "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
     "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
     "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8,
+}  # fmt: skip
+# What only some models take: the model, a value for the file, a value for the flag.
+OF_BASELINES = {
+    "num_heads": ("transformer", 2, 8), "filter_size": ("transformer", 9, 8), "dropout": ("dmca", 0.3, 0.2),
+    "block_length": ("dmca", 9, 8), "block_reach": ("dmca", 9, 8), "compression": ("dmca", 2, 4),
+    "size": ("char_cnn", "large", "small"), "depth": ("vdcnn", 9, 17), "pad_to": ("conv_rnn", 9, 8),
 }  # fmt: skip
 
 
@@ -136,7 +144,7 @@ def test_the_flags_of_train_and_their_defaults_are_as_recorded():
 
 def test_every_field_can_be_set_in_a_config_file(tmp_path):
     steps = {"pretrain_steps": 9, "train_steps": 9}
-    assert FROM_FILE.keys() | steps.keys() == field_types().keys(), "a field is not tried here"
+    assert FROM_FILE.keys() | steps.keys() | OF_BASELINES.keys() == field_types().keys(), "a field is not tried here"
     in_steps = {name: value for name, value in FROM_FILE.items() if not name.endswith("epochs")} | steps
     for values in (FROM_FILE, in_steps):
         path = write_toml(tmp_path / "all.toml", values)
@@ -152,10 +160,38 @@ def test_every_flag_overrides_the_config_file(tmp_path):
 def test_what_no_flag_names_is_taken_from_the_config_file(tmp_path):
     path = write_toml(tmp_path / "all.toml", FROM_FILE)
     for name, value in FROM_FLAGS.items():
+        # Tied, a decoder must have as many layers as the main network; a model brings its own settings.
+        if name in ("model", "num_layers", "decoder_layers"):
+            continue
         words = as_flags({"data": "mnist", name: value})
         given = {name.replace("_steps", "_epochs"): None, name: value} if name.endswith("n_steps") else {name: value}
         parsed = cli.parse_train([f"--config={path}", *words])
         assert flatten(parsed.run) == flatten(unflatten(FROM_FILE)) | given
+
+
+@pytest.mark.parametrize("name", OF_BASELINES)
+def test_what_only_some_models_take_can_be_set_in_a_file_and_by_a_flag(tmp_path, name):
+    model, in_file, by_flag = OF_BASELINES[name]
+    path = write_toml(tmp_path / "some.toml", {"data": "digits", "model": model, name: in_file})
+    assert flatten(cli.parse_train(["--config", str(path)]).run)[name] == in_file
+    words = ["--config", str(path), f"--{name.replace('_', '-')}", str(by_flag)]
+    assert flatten(cli.parse_train(words).run)[name] == by_flag
+
+
+def test_a_model_brings_its_settings_above_those_of_a_file_and_below_flags():
+    words = ["mnist", "--config", "mnist14", "--model", "transformer"]
+    config = cli.parse_train(words).run
+    assert (config.model.hidden_size, config.data.image_size, config.schedule.train_epochs) == (128, 14, 10)
+    assert (config.loss.objective, config.schedule.optimizer, config.model.num_layers) == ("none", "adam", 2)
+    assert config.schedule.pretrain_epochs is None
+    assert cli.parse_train([*words, "--num-layers", "3"]).run.model.num_layers == 3
+
+
+def test_a_model_named_alone_has_no_auxiliary_loss_and_one_asked_for_keeps_the_pretraining():
+    assert cli.parse_train(["mnist", "--config", "mnist14"]).run.loss.objective == "reconstruct"
+    assert cli.parse_train(["mnist", "--config", "mnist14", "--model", "lstm"]).run.loss.objective == "none"
+    words = ["mnist", "--config", "mnist14", "--model", "gru", "--objective", "reconstruct"]
+    assert cli.parse_train(words).run.schedule.pretrain_epochs == 4
 
 
 @pytest.mark.parametrize("name", ["paper", "mnist14"])
@@ -183,7 +219,7 @@ def test_without_out_each_run_gets_the_next_free_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
         call("train", "digits", *TINY, "--objective", "none", "--train-steps", "1")
-    assert sorted(path.name for path in Path("runs").iterdir()) == ["digits-none-1", "digits-none-2"]
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["digits-lstm-1", "digits-lstm-2"]
 
 
 def assert_one_object(result):

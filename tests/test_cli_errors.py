@@ -310,7 +310,9 @@ def test_a_run_that_is_no_run_to_start_from_is_named(tmp_path):
 
 def test_a_run_of_other_sizes_to_start_from_is_named(finished, tmp_path):
     words = [*DIGITS, "--out", "run", "--init-from", finished, "--hidden-size", "5"]
-    assert_refused(words, 2, f"networks of {finished} have other sizes", "--hidden-size", folder=tmp_path)
+    assert_refused(
+        words, 2, f"networks of {finished} are of another kind, or of other sizes", "--hidden-size", folder=tmp_path
+    )
 
 
 def test_an_evaluation_that_is_not_finite_stops_the_run_and_is_not_recorded(tmp_path):

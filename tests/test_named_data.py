@@ -1,6 +1,7 @@
-"""The paper's datasets train, evaluate and predict by name, on the real files where this machine has them."""
+"""The paper's datasets, on the real files where this machine has them, and made-up tasks train and predict by name."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,29 @@ def test_stanford_dogs_need_a_size():
         2,
         "auxrnn: stanford_dogs has images of many sizes; give --image-size, 40 to 128 in the paper\n",
     )
+
+
+@pytest.mark.parametrize(("name", "classes"), [("adding", 19), ("recall", 8), ("needle", 10)])
+def test_made_up_tasks_train_evaluate_and_predict_by_name_at_any_length(name, classes, tmp_path):
+    words = ["--length", "25", "--max-length", "20", "--read-backward", "--validation-fraction", "0.25"]
+    result = train(tmp_path / "run", *TWO_AND_TWO, *words, "--label-fraction", "0.5", data=name)
+    divided = r"\d+ sequences to train \(\d+ without a label\), \d+ to choose by, 2,000 to test"
+    assert re.search(rf"{divided} \(validation drawn\); {classes} classes; 20 steps", result.err)
+    evaluated = json.loads(call("evaluate", tmp_path / "run", "--json").out)
+    assert (evaluated["examples"], len(evaluated["recall"])) == (2000, classes)
+    (tmp_path / "new.txt").write_text("?aB1\nof any length, and with characters that the task does not have\n")
+    assert len(answers(tmp_path / "run", tmp_path / "new.txt")) == 2
+
+
+def test_a_made_up_task_is_listed_fetched_and_checked_by_name():
+    listed = json.loads(call("data", "list", "--json").out)["adding"]
+    assert (listed["at_hand"], listed["download_bytes"], listed["num_classes"]) == (True, 0, 19)
+    sentence = "adding is made up when it is asked for; there is nothing to download\n"
+    assert call("data", "fetch", "adding") == (0, sentence, "")
+    checked = json.loads(call("data", "check", "adding", "--length", "50", "--json").out)
+    assert checked["would_train"]
+    assert (checked["examples"], checked["lengths"]["longest"]) == (22_000, 50)
+    assert list(checked["classes"]["train"]) == list(checked["classes"]["test"]) == [str(sum_) for sum_ in range(19)]
 
 
 @pytest.mark.slow

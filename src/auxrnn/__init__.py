@@ -6,13 +6,14 @@ from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.bptt import read
-from auxrnn.build import InputSpec, build_network, build_session
+from auxrnn.build import build_session
 from auxrnn.config import RunConfig
 from auxrnn.errors import RunError, UsageError
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder
 from auxrnn.models.encoder import Encoder, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
+from auxrnn.networks import InputSpec, build_network
 from auxrnn.runs import load_run
 from auxrnn.streaming import Stream
 from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxrnn.build import InputSpec
 from auxrnn.config import RunConfig
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.fitting import Reading, adopt, fit, settle
@@ -15,6 +14,7 @@ from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.data.splits import Choice, Division, divide
 from auxrnn.errors import RunError
+from auxrnn.networks import InputSpec
 
 
 class ModelCard(NamedTuple):

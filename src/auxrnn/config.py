@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import tyro
 
 from auxrnn.errors import UsageError
+from auxrnn.presets import PRESETS, ModelName, find_settings
 
 RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
@@ -30,12 +31,14 @@ DESK_PRETRAIN_STEPS = 500
 DESK_TRAIN_STEPS = 1000
 LARGEST_LR = 1e38
 MOST_CHARACTERS = 60_000
+DEFAULT_MODEL: ModelName = "lstm"
 
 Window = int | Literal["full"]
 Objective = Literal["none", "reconstruct", "predict"]
 Placement = Literal["immediate", "past", "past_future"]
 Order = Literal["reversed", "forward"]
-GateInit = Literal["forget-one", "chrono"]
+GateInit = Literal["forget-one", "zero", "chrono"]
+OptimizerName = Literal["rmsprop", "adam", "sgd", "adadelta"]
 Config = TypeVar("Config")
 
 
@@ -56,6 +59,8 @@ class DataConfig:
     enlarge_to: int | None = None
     """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 approximates the
     paper's)."""
+    length: int | None = None
+    """Steps of a made-up task (adding, recall, needle; None: 200)."""
     permutation: str = "auxrnn-1"
     """Name of pmnist's fixed permutation; the same name is the same permutation everywhere."""
     text_column: str | None = None
@@ -81,9 +86,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "image_size", "enlarge_to", "alphabet_size", "max_length", "train_examples")
-        for name in ("test_fraction", "validation_fraction"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1")
+        _check_part(self, "test_fraction", "validation_fraction")
         if not 0 < self.label_fraction <= 1:
             raise ValueError(f"label_fraction is {self.label_fraction}; it must be above 0 and at most 1")
         if self.alphabet_size > MOST_CHARACTERS:
@@ -92,28 +95,65 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Sizes of the networks (section 4.1)."""
+    """Which network, and its sizes (section 4.1)."""
 
+    model: ModelName = DEFAULT_MODEL
+    """System to train, with its published settings as the defaults of all options: see `auxrnn models`."""
     hidden_size: int = 128
-    """Units of the main LSTM and of the decoder."""
+    """Units of the main network and of the decoder; width of an attention model."""
     num_layers: int = 1
-    """Layers of the main LSTM."""
+    """Layers of the main network."""
     embedding_size: int = 128
     """Width of the input embedding; 0 feeds the input as it is."""
     decoder_layers: int = 2
-    """Layers of the auxiliary network: the decoder's own for reconstruct, the main LSTM counted in for predict."""
+    """Layers of the auxiliary network: the decoder's own for reconstruct, the main network counted in for predict."""
+    tie_decoder: bool = False
+    """Let reconstruct's decoder be the main network itself, with the same weights (sa_lstm)."""
     head_size: int = 256
-    """Hidden units of the two-layer heads."""
+    """Hidden units of the two-layer heads; 0 for linear ones."""
     drop_connect: float = 0.5
     """Probability that a weight of a head's second layer is dropped in a training step."""
     gate_init: GateInit = "forget-one"
-    """Start of the main LSTM's gate biases: forget-one (1, 0 elsewhere) or chrono (memory of all lengths up to T)."""
+    """Start of the main network's gate biases: forget-one (1 for the gate that keeps, 0 elsewhere), zero, or chrono
+    (memory of all lengths up to T)."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers", "head_size")
-        _check_at_least(self, 0, "embedding_size")
-        if not 0 <= self.drop_connect < 1:
-            raise ValueError(f"drop_connect is {self.drop_connect}; it must be from 0 to below 1")
+        _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers")
+        _check_at_least(self, 0, "embedding_size", "head_size")
+        _check_part(self, "drop_connect")
+        if self.tie_decoder and self.decoder_layers != self.num_layers:
+            raise ValueError(
+                f"decoder_layers is {self.decoder_layers}; with tie_decoder it must be num_layers, {self.num_layers}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineConfig:
+    """Sizes of the models that read whole sequences, where ModelConfig has no word for them."""
+
+    num_heads: int = 4
+    """Heads of attention (transformer, dmca)."""
+    filter_size: int = 512
+    """Hidden units of the feed-forward layers (transformer)."""
+    dropout: float = 0.1
+    """Probability that an activation is dropped in a training step (transformer, dmca, char_cnn, conv_rnn)."""
+    block_length: int = 256
+    """Steps that attend together in local attention (dmca)."""
+    block_reach: int = 128
+    """Steps before and after its own block that a step attends to (dmca)."""
+    compression: int = 3
+    """Steps that become one in memory-compressed attention (dmca)."""
+    size: Literal["small", "large"] = "small"
+    """Which of the two published networks (char_cnn)."""
+    depth: Literal[9, 17, 29] = 29
+    """Convolutional layers (vdcnn)."""
+    pad_to: int = 1014
+    """Characters that are read of every text; shorter ones are padded, longer ones cut (char_cnn, conv_rnn, vdcnn)."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(self, 1, "num_heads", "filter_size", "block_length", "compression", "pad_to")
+        _check_at_least(self, 0, "block_reach")
+        _check_part(self, "dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +162,8 @@ class SegmentConfig:
 
     num_segments: int = 1
     """Segments per sequence: the paper's n."""
-    segment_length: int = 600
-    """Tokens to predict in each segment: the paper's l; clipped where the sequence is shorter."""
+    segment_length: Window = 600
+    """Tokens to predict in each segment: the paper's l; clipped where the sequence is shorter. full is all of it."""
     placement: Placement = "past_future"
     """Where reconstruct's segment lies: right before the anchor, anywhere before it, or also across it."""
     order: Order = "reversed"
@@ -132,7 +172,9 @@ class SegmentConfig:
     """Draw anchors for each example, or once for the whole batch."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "num_segments", "segment_length")
+        _check_at_least(self, 1, "num_segments")
+        if self.segment_length != "full":
+            _check_at_least(self, 1, "segment_length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +182,7 @@ class ObjectiveConfig:
     """The auxiliary loss, and how far back each loss may reach."""
 
     objective: Objective = "reconstruct"
-    """Auxiliary loss: none (plain LSTM), reconstruct (r-LSTM) or predict (p-LSTM)."""
+    """Auxiliary loss: none, reconstruct (r-LSTM) or predict (p-LSTM); with --model, none unless it is asked for."""
     supervised_window: Window = 300
     """Last steps that the classification loss reaches; full is back-propagation through the whole sequence."""
     auxiliary_window: Window = 300
@@ -179,12 +221,19 @@ class ScheduleConfig:
     """Keep the auxiliary loss while training with labels."""
     batch_size: int = 128
     """Sequences in one update."""
+    optimizer: OptimizerName = "rmsprop"
+    """How gradients become updates: rmsprop (the paper's), adam (tensor2tensor's), sgd (with momentum), adadelta."""
     lr: float = 1e-3
     """Learning rate at the start of each phase; pretraining halves it once, halfway."""
+    warmup_steps: int = 0
+    """Updates in which the learning rate rises to --lr, to fall with the root of the updates after that; 0 halves it
+    instead."""
     lr_halving_epochs: float = 300.0
     """Passes over the data after which training with labels halves its learning rate, again and again."""
     clip_norm: float = 1.0
     """Largest norm of the whole gradient; 0 clips nothing."""
+    label_smoothing: float = 0.0
+    """Part of the probability that the classification loss wants spread over all classes."""
 
     def __post_init__(self) -> None:
         for phase in ("pretrain", "train"):
@@ -192,6 +241,8 @@ class ScheduleConfig:
                 raise ValueError(f"{phase}_steps and {phase}_epochs are both given; give one of them")
         _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "clip_norm")
         _check_finite(self, "pretrain_epochs", "train_epochs")
+        _check_at_least(self, 0, "warmup_steps")
+        _check_part(self, "label_smoothing")
         _check_at_least(self, 1, "batch_size")
         _check_above_zero(self, "lr", "lr_halving_epochs")
         if self.lr > LARGEST_LR:
@@ -204,6 +255,7 @@ class RunConfig:
 
     data: DataConfig
     model: ModelConfig = field(default_factory=ModelConfig)
+    baseline: BaselineConfig = field(default_factory=BaselineConfig)
     segments: SegmentConfig = field(default_factory=SegmentConfig)
     loss: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -224,6 +276,11 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every")
+        if self.loss.objective != "none" and "objective" not in PRESETS[self.model.model].options:
+            raise ValueError(
+                f"objective is {self.loss.objective}; {self.model.model} reads whole sequences and carries no auxiliary"
+                " loss, so it must be none"
+            )
         if self.loss.objective == "none" and (self.schedule.pretrain_steps or self.schedule.pretrain_epochs):
             raise ValueError(
                 "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict, or leave"
@@ -252,7 +309,7 @@ def flatten(config: RunConfig) -> dict[str, Any]:
 
 
 def unflatten(values: dict[str, Any]) -> RunConfig:
-    """Build a run's config from plain values by name; names left out keep their defaults.
+    """Build a run's config from plain values by name; names left out keep their defaults, those of the model if named.
 
     Raises `UsageError` for a name that no field has (the nearest is offered) and for a value of the wrong kind.
     """
@@ -260,6 +317,7 @@ def unflatten(values: dict[str, Any]) -> RunConfig:
     for name in values:
         if name not in known:
             raise UsageError(f"unknown key {name!r}{nearest(name, known)}")
+    values = find_settings(values.get("model")) | values
     values = {name: _convert(name, value, known[name]) for name, value in values.items()}
     try:
         return _assemble(RunConfig, values)
@@ -304,8 +362,10 @@ def to_json(config: RunConfig) -> str:
 def to_flags(config: RunConfig) -> list[str]:
     """Give the words after `auxrnn train` that ask for this config: its dataset, and what differs from the defaults."""
     values = flatten(config)
-    defaults = flatten(RunConfig(data=DataConfig(data=config.data.data)))
-    words = [config.data.data]
+    model = config.model.model
+    is_default = model == DEFAULT_MODEL
+    defaults = flatten(unflatten({"data": config.data.data} | ({} if is_default else {"model": model})))
+    words = [config.data.data] + ([] if is_default else ["--model", model])
     for name, value in values.items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):
@@ -384,6 +444,12 @@ def _check_finite(config: object, *names: str) -> None:
         value = getattr(config, name)
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{name} is {value}; it must be a finite number")
+
+
+def _check_part(config: object, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"{name} is {getattr(config, name)}; it must be from 0 to below 1")
 
 
 def _check_above_zero(config: object, *names: str) -> None:

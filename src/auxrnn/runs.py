@@ -25,7 +25,7 @@ import torch
 from safetensors import SafetensorError
 
 from auxrnn import config as configs
-from auxrnn.build import build_network, build_session
+from auxrnn.build import build_session
 from auxrnn.cards import (
     ModelCard,
     card_to_json,
@@ -46,10 +46,11 @@ from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
+from auxrnn.networks import build_network
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import Session, save_weights, train
-from auxrnn.training.record import FileRecorder
-from auxrnn.training.step import Network
+from auxrnn.training.record import FileRecorder, ListRecorder
+from auxrnn.training.step import Trainable
 
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class TrainedRun(NamedTuple):
 
     config: RunConfig
     card: ModelCard
-    network: Network
+    network: Trainable
 
 
 def settle(config: RunConfig) -> RunConfig:
@@ -172,16 +173,16 @@ def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -
     return split
 
 
-def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder: Path) -> Session:
-    """Put together the training of a run, in its own folder and with its number of threads."""
+def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder: Path | None) -> Session:
+    """Put together the training of a run, in its own folder (None keeps nothing) and with its number of threads."""
     assert config.threads is not None, "settle the config first"
     torch.set_num_threads(config.threads)
     network = build_network(config, prepared.card.spec)
-    if config.init_from is not None and newest_path(folder / "checkpoints") is None:
+    if config.init_from is not None and (folder is None or newest_path(folder / "checkpoints") is None):
         _take_weights(network, prepared.card, config.init_from)
     _move(network, config)
     splits = make_splits(dataset, prepared.division, prepared.card.format)
-    recorder = FileRecorder(folder / "metrics.jsonl")
+    recorder = ListRecorder() if folder is None else FileRecorder(folder / "metrics.jsonl")
     return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
@@ -305,24 +306,24 @@ def _damaged(path: Path) -> RunError:
     return RunError(f"{path} is damaged; train again into another folder")
 
 
-def _move(network: Network, config: RunConfig) -> None:
+def _move(network: Trainable, config: RunConfig) -> None:
     try:
         network.to(config.device)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device is {config.device!r}, which cannot be used here; cpu always can") from error
 
 
-def _take_weights(network: Network, card: ModelCard, source: Path) -> None:
-    """Start from another run's networks: always its encoder, its head for the same classes, its decoder if it fits."""
+def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:
+    """Start from another run's networks: always its main one, its head for the same classes, its decoder if it fits."""
     other = load_run(source)
     theirs, ours = other.network.state_dict(), network.state_dict()
     if other.card.class_names != card.class_names:
         theirs = {name: value for name, value in theirs.items() if not name.startswith("classifier.")}
     fitting = {name: value for name, value in theirs.items() if name in ours and value.shape == ours[name].shape}
-    if not all(name in fitting for name in ours if name.startswith("encoder.")):
+    if not all(name in fitting for name in ours if name.startswith(("encoder.", "reader."))):
         raise UsageError(
-            f"the networks of {source} have other sizes than this run asks for;"
-            " give the same --hidden-size, --embedding-size and --num-layers, and data of the same kind"
+            f"the networks of {source} are of another kind, or of other sizes, than this run asks for; give the same"
+            " --model, --hidden-size, --embedding-size and --num-layers, and data of the same kind"
         )
     objective = {name for name in ours if name.startswith("objective.")}
     if not objective <= fitting.keys():

@@ -12,6 +12,7 @@ from torch import Tensor
 from auxrnn.errors import RunError
 from auxrnn.kernels.lstm import can_run
 from auxrnn.kernels.packed import Packed
+from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.structs import Places, RNNState, Steps
 from auxrnn.training.step import Network
@@ -53,13 +54,18 @@ class Stream:
     @torch.inference_mode()
     def restart(self, row: int | None = None) -> None:
         """Begin new sequences, in one row or in all."""
-        for tensor_LBH in self._state:
-            tensor_LBH[:, slice(None) if row is None else row] = 0.0
+        rows = slice(None) if row is None else row
+        for tensor_LBH, fresh_LBH in zip(
+            self._state, self._network.encoder.initial_state(self._num_sequences), strict=True
+        ):
+            tensor_LBH[:, rows] = fresh_LBH[:, rows]
 
     def _pack(self) -> Packed | None:
         cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
         head = self._network.classifier
-        if not embedding.is_foldable or not can_run(head.output.weight, cell.bias[0]):
+        if not isinstance(cell, LSTM) or head.hidden is None or not embedding.is_foldable:
+            return None
+        if not can_run(head.output.weight, cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
         return Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)

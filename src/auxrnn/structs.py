@@ -3,7 +3,7 @@
 Tensor names end in their dimensions, one letter each: `B` batch, `T` input steps, `S` steps of a segment, `N` segments
 per sequence, `M` segments of a whole batch (B * N), `D` features of an input step, `E` embedding, `H` hidden units,
 `G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer,
-`P` places (states that are asked for).
+`P` places (states that are asked for), `K` units of a cell (H or 0).
 
 An input is either vectors, `x_BTD` (floats: pixels, sensor values), or tokens, `x_BT` (integers: characters).
 Where both are meant, the name is `x_BT` and its type `Steps`.
@@ -39,6 +39,11 @@ class SequenceBatch(NamedTuple):
         first_B = None if self.first_B is None else self.first_B.to(device)
         return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B)
 
+    def head(self, num_rows: int) -> "SequenceBatch":
+        """Give the first rows."""
+        first_B = None if self.first_B is None else self.first_B[:num_rows]
+        return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B)
+
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Give the columns of positions that are counted from the start of their own sequence."""
         if self.first_B is None:
@@ -47,10 +52,13 @@ class SequenceBatch(NamedTuple):
 
 
 class RNNState(NamedTuple):
-    """What a recurrent network knows after a step: its outputs `h` and cells `c`, one row a sequence."""
+    """What a recurrent network knows after a step: its outputs `h` and cells `c`, one row a sequence.
+
+    A recurrence that knows nothing beside its outputs (all but the LSTM) has cells of width 0.
+    """
 
     h_LBH: Float[Tensor, "L B H"]
-    c_LBH: Float[Tensor, "L B H"]
+    c_LBH: Float[Tensor, "L B K"]
 
     def select(self, row_M: Int[Tensor, " M"]) -> "RNNState":
         """Give the states of the named rows, in their order; a row may be named more than once."""

@@ -111,11 +111,11 @@ def test_an_averaged_dataset_keeps_its_labels(digits):
 
 def test_every_name_has_a_line_in_the_table():
     names = ("digits", "mnist", "pmnist", "fashion_mnist", "cifar10", "stanford_dogs", "dbpedia")
-    assert tuple(datasets.DATASETS) == tuple(DATASET_FACTS) == names
+    assert tuple(datasets.DATASETS) == tuple(DATASET_FACTS) == (*names, "adding", "recall", "needle")
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "known are: cifar10, dbpedia, digits")]
+    ("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "known are: adding, cifar10, dbpedia, digits")]
 )
 def test_an_unknown_name_is_answered_with_the_nearest(assert_one_sentence, name, part):
     with pytest.raises(UsageError) as error:

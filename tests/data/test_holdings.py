@@ -8,6 +8,7 @@ from serving import block_network
 from auxrnn.data.fetching import published
 from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.fetching.holdings import HOLDINGS, fetch, is_at_hand
+from auxrnn.data.tasks import TASKS
 from auxrnn.errors import UsageError
 
 
@@ -60,6 +61,13 @@ def test_unpacked_fashion_mnist_counts_in_its_own_folder_alone(tmp_path):
 def test_digits_are_always_at_hand(tmp_path):
     assert is_at_hand("digits", tmp_path)
     assert (fetch("digits", tmp_path) / "digits.csv.gz").is_file()
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("name", TASKS)
+def test_made_up_tasks_are_always_at_hand(tmp_path, name):
+    assert is_at_hand(name, tmp_path)
+    assert (fetch(name, tmp_path) / "tasks.py").is_file()
 
 
 @pytest.mark.parametrize("call", [is_at_hand, fetch])

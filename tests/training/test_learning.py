@@ -8,9 +8,10 @@ the class, and so does predicting what follows the next cue; from there on the l
 import numpy as np
 import pytest
 
-from auxrnn.build import InputSpec, build_network, build_session
+from auxrnn.build import build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
 from auxrnn.data.sequences import Splits, from_array
+from auxrnn.networks import InputSpec, build_network
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 

@@ -10,20 +10,20 @@ from auxrnn.auxiliary.losses import TokenLoss, find_targets
 from auxrnn.auxiliary.segments import Geometry, sample_future_segments, segment_positions
 from auxrnn.bptt import Reading, gather_columns, run_cut
 from auxrnn.config import Window
-from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.heads import Head
 from auxrnn.structs import Draws, LossSum, RNNState, Run, Segments, SequenceBatch
 
 
 class Predict(nn.Module):
-    """The main LSTM goes on reading from the anchor, and layers on top of it say what comes next.
+    """The main network goes on reading from the anchor, and layers on top of it say what comes next.
 
     The gradient stops at the anchor and every `window` steps inside the segment; with `full` it never stops.
     """
 
     def __init__(
-        self, upper: LSTM | None, *, head: Head, token_loss: TokenLoss, geometry: Geometry, window: Window
+        self, upper: Recurrence | None, *, head: Head, token_loss: TokenLoss, geometry: Geometry, window: Window
     ) -> None:
         super().__init__()
         self.upper = upper
@@ -49,7 +49,7 @@ class Predict(nn.Module):
         state: RNNState,
         *,
         draws: Draws | None,
-        true_probability: float,  # noqa: ARG002 - the main LSTM reads the true tokens; there is nothing to feed back
+        true_probability: float,  # noqa: ARG002 - the main network reads the true tokens; there is nothing to feed back
     ) -> LossSum:
         """Sum the losses of all tokens of all segments, given the states that `reading` asked for.
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from auxrnn import bptt
+from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import Encoder
 
 
@@ -75,6 +76,7 @@ class Ours:
     def differentiate(self) -> Any:
         """Read with the graph of all steps, and go back through them."""
         _go_back(lambda: bptt.read(self.encoder, self.x_BTD, window="full").h_LBH[-1], self.pull_BH, [self.encoder])
+        assert isinstance(self.encoder.cell, LSTM)
         return self.encoder.cell.weight_hh[0].grad
 
 

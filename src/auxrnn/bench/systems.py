@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from auxrnn.bench.peers import make_linear, make_lstm, run_lstm, take_weights
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.timing import Call
-from auxrnn.build import InputSpec, build_network
 from auxrnn.config import RunConfig, unflatten
+from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.rmsprop import RMSProp
-from auxrnn.training.step import Network, Task, back_propagate, classification_loss, compute_losses
+from auxrnn.training.step import Network, Task, as_recurrent, back_propagate, classification_loss, compute_losses
 
 FULL_BPTT = "full_bptt"
 TITLES = {
@@ -47,7 +47,7 @@ def configure(system: str, sizes: Sizes) -> RunConfig:
 
 def build(config: RunConfig, *, num_steps: int) -> Network:
     """Build a network for sequences of gray pixels."""
-    return build_network(config, InputSpec(1, None, NUM_CLASSES, num_steps))
+    return as_recurrent(build_network(config, InputSpec(1, None, NUM_CLASSES, num_steps)))
 
 
 def build_step(system: str, sizes: Sizes, *, num_steps: int) -> Call:

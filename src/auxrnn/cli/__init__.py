@@ -9,6 +9,7 @@ from auxrnn.bench.pages import start_with_large_pages
 from auxrnn.cli.data import data
 from auxrnn.cli.output import say
 from auxrnn.cli.showing import bench, demo, info
+from auxrnn.cli.systems import cost, models
 from auxrnn.cli.training import parse_train, resume, train
 from auxrnn.cli.using import evaluate_command, predict
 from auxrnn.config import name_fields, nearest
@@ -27,6 +28,8 @@ commands:
   resume     continue a run that was stopped, to the same result
   evaluate   accuracy, confusion and recall of a finished run
   predict    classes and probabilities of new sequences
+  models     every system that `train --model` takes: r-LSTM, p-LSTM and all they are compared with
+  cost       weights, memory and time of a training before it begins, and what fits
   data       datasets to fetch, and what is in your own files: list, fetch, check, show
   bench      how fast this is here, beside what people would use instead
   info       versions, threads, device, which LSTM runs, where data is cached
@@ -34,6 +37,7 @@ commands:
 examples:
   auxrnn demo
   auxrnn train mnist --config mnist14 --out runs/first
+  auxrnn train mnist --model transformer --out runs/second
   auxrnn evaluate runs/first
   auxrnn predict runs/first digit.png
   auxrnn data check reviews.csv
@@ -49,6 +53,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate_command,
     "predict": predict,
+    "models": models,
+    "cost": cost,
     "data": data,
     "bench": bench,
     "info": info,

@@ -21,6 +21,7 @@ from auxrnn.data.checking import Findings, check
 from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.fetching.holdings import fetch, is_at_hand
 from auxrnn.data.summary import count_lengths, measure_lengths
+from auxrnn.data.tasks import TASKS
 from auxrnn.errors import UsageError
 from auxrnn.files import write_aside
 from auxrnn.progress import ReadingProgress
@@ -109,7 +110,10 @@ def fetch_dataset(argv: Sequence[str]) -> int:
     arguments = parse(FetchArguments, argv, "data fetch", description=fetch_dataset.__doc__ or "")
     if arguments.name not in DATASET_FACTS:
         raise UsageError(f"unknown dataset {arguments.name!r}{nearest(arguments.name, DATASET_FACTS)}")
-    print(f"{arguments.name} is in {fetch(arguments.name, arguments.data_dir)}")
+    if arguments.name in TASKS:
+        print(f"{arguments.name} is made up when it is asked for; there is nothing to download")
+    else:
+        print(f"{arguments.name} is in {fetch(arguments.name, arguments.data_dir)}")
     return 0
 
 

@@ -78,8 +78,8 @@ def bench(argv: Sequence[str]) -> int:
     onnxruntime where they are installed (`pip install 'auxrnn[bench]'`); the product of two large matrices as the
     limit of the processor; peak memory, in processes of their own.
 
-    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It needs 14 GiB
-    of memory for full back-propagation; with less than 18 the longest of it is left out. OMP_NUM_THREADS sets the
+    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It needs 17 GiB
+    of memory for full back-propagation; with less than 22 the longest of it is left out. OMP_NUM_THREADS sets the
     number of threads, but JAX and Keras always take all cores.
 
     With --data it makes up a table and a folder of images as large as the paper's (10 GB for a while, below --out), and

@@ -7,18 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auxrnn import runs
-from auxrnn.arguments import last_value, parse
+from auxrnn.arguments import parse
 from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
-from auxrnn.config import RunConfig, read_toml, unflatten
+from auxrnn.cli.run_options import check_run, find_defaults, load_data
+from auxrnn.config import DEFAULT_MODEL, RunConfig
+from auxrnn.data.cache import describe_bytes
 from auxrnn.data.datasets import Dataset, make_splits
 from auxrnn.data.splits import drawn_parts
 from auxrnn.data.summary import describe_alphabet, describe_division, describe_skipped, measure_lengths
-from auxrnn.errors import UsageError
-from auxrnn.progress import ReadingProgress, TrainingProgress, describe_scores, describe_seconds
+from auxrnn.errors import RunError
+from auxrnn.networks import count_weights
+from auxrnn.presets import PRESETS, name_system
+from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.loop import Session
+from auxrnn.training.memory import estimate_growth, find_free_memory, find_longest
+
+LONG_TRAINING = 86_400.0
+"""Seconds from which on a user should be told that there are other ways."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +35,7 @@ class TrainArguments:
 
     run: RunConfig
     out: Path | None = None
-    """Run folder to make (None: runs/DATA-OBJECTIVE-1, or the next free number)."""
+    """Run folder to make (None: runs/DATA-MODEL-1, or the next free number)."""
     config: Path | None = None
     """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
     json: Flag = False
@@ -35,7 +43,7 @@ class TrainArguments:
 
 
 def train(argv: Sequence[str]) -> int:
-    """Train a network on a dataset or on your own files: plain LSTM, r-LSTM or p-LSTM.
+    """Train a network on a dataset or on your own files: r-LSTM, p-LSTM, or any system the paper compares with.
 
     An r-LSTM on MNIST averaged down to 14x14, gradients of 28 steps:
 
@@ -49,12 +57,18 @@ def train(argv: Sequence[str]) -> int:
       auxrnn train mnist                             also pmnist, fashion_mnist, cifar10
       auxrnn train stanford_dogs --image-size 40     also --enlarge-to 150000
       auxrnn train dbpedia --supervised-window 100   texts, character by character
+      auxrnn train adding --length 500               a task of memory, made up; also recall, needle
       auxrnn train photos/ --image-size 32           images, photos/CLASS/*.jpg
       auxrnn train reviews.csv --label-column stars  texts: .csv, .tsv, .jsonl, .parquet
       auxrnn train reviews.csv --tokens bytes        the same, byte by byte
       auxrnn train data.npz                          arrays: x [N, T] or [N, T, D], y, lengths
       auxrnn train Heartbeat_TRAIN.ts                time series (UCR/UEA)
       auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt     few labels
+
+    Other systems, each with the settings that its authors published (`auxrnn models` lists them):
+
+      auxrnn train mnist --model transformer
+      auxrnn train mnist --model gru --objective reconstruct     an r-GRU
 
     `auxrnn data check PATH` says beforehand what is understood of your files and what is wrong with them.
 
@@ -64,9 +78,10 @@ def train(argv: Sequence[str]) -> int:
     config = runs.settle(arguments.run)
     folder = arguments.out or _next_free_folder(config)
     runs.check_free(folder)
-    dataset = _load(config)
+    dataset = load_data(config)
     prepared = runs.prepare(config, dataset)
     session = runs.open_session(config, dataset, prepared, folder)
+    _check_memory(config, session)
     runs.create(config, prepared, folder)
     _announce_data(config, dataset, prepared)
     _announce(config, session)
@@ -75,9 +90,10 @@ def train(argv: Sequence[str]) -> int:
 
 def parse_train(argv: Sequence[str]) -> TrainArguments:
     """Give what `auxrnn train` is asked for: flags, over the values of a config file, over the defaults."""
-    arguments = parse(TrainArguments, argv, "train", default=_train_defaults(argv), description=train.__doc__ or "")
-    if not arguments.run.data.data:
-        raise UsageError("DATA is missing, here and in the config file; name a dataset: auxrnn train digits")
+    run = find_defaults(argv)
+    default = None if run is None else TrainArguments(run=run)
+    arguments = parse(TrainArguments, argv, "train", default=default, description=train.__doc__ or "")
+    check_run(argv, arguments.run)
     return arguments
 
 
@@ -102,37 +118,45 @@ def resume(argv: Sequence[str]) -> int:
         say(f"{arguments.run} is finished already; `auxrnn evaluate {arguments.run}` shows more of its results")
         _print_result(arguments.run, is_json=arguments.json)
         return 0
-    dataset = _load(config)
+    dataset = load_data(config)
     prepared = runs.prepare_again(config, dataset, arguments.run)
     session = runs.open_session(config, dataset, prepared, arguments.run)
     return _train_to_end(session, arguments.run, is_json=arguments.json)
 
 
-def _train_defaults(argv: Sequence[str]) -> TrainArguments | None:
-    """Give the defaults of `train` where a config file is named; DATA is empty if the file does not name it either."""
-    path = last_value(argv, "--config")
-    if path is None:
-        return None
-    values = read_toml(Path(path))
-    for phase in ("pretrain", "train"):
-        # A length given as a flag takes the place of the file's, in whichever unit that stands.
-        lengths = {f"{phase}_steps": f"--{phase}-steps", f"{phase}_epochs": f"--{phase}-epochs"}
-        if any(last_value(argv, flag) is not None for flag in lengths.values()):
-            values = {name: value for name, value in values.items() if name not in lengths}
-    return TrainArguments(run=unflatten({"data": ""} | values))
-
-
-def _load(config: RunConfig) -> Dataset:
-    with ReadingProgress(Path(config.data.data).name, error_console()) as progress:
-        return runs.load_dataset(config, observe=progress.observe)
-
-
 def _next_free_folder(config: RunConfig) -> Path:
-    stem = f"{Path(config.data.data).stem}-{config.loss.objective}"
+    stem = f"{Path(config.data.data).stem}-{_short_name(config)}"
     number = 1
     while Path("runs", f"{stem}-{number}").exists():
         number += 1
     return Path("runs", f"{stem}-{number}")
+
+
+def _short_name(config: RunConfig) -> str:
+    """Give the name of a model and its auxiliary loss, for a folder: reconstruct, lstm, gru-predict, transformer."""
+    model, objective = config.model.model, config.loss.objective
+    if objective == "none" or model in ("lm_lstm", "sa_lstm"):
+        return model
+    return objective if model == DEFAULT_MODEL else f"{model}-{objective}"
+
+
+def _check_memory(config: RunConfig, session: Session) -> None:
+    """Refuse a training that the memory cannot hold, rather than die in its first step."""
+    free = find_free_memory(session.network.device)
+    rows, longest = config.schedule.batch_size, find_longest(session)
+    growth = estimate_growth(session)
+    needed = growth.bytes_for(rows, longest)
+    if free is None or needed <= free:
+        return
+    fits = growth.most_rows(free, longest)
+    cures = [f"--batch-size {fits}"] if fits else []
+    cures.append(f"sequences of at most {growth.longest(free, rows):,} steps")
+    if PRESETS[config.model.model].is_recurrent:
+        cures.append("a shorter --supervised-window, --auxiliary-window or --segment-length")
+    raise RunError(
+        f"a training step on {rows} sequences of {longest:,} steps needs about {describe_bytes(needed)} of memory, and"
+        f" {describe_bytes(free)} are free; what would fit: {', or '.join(cures)}"
+    )
 
 
 def _announce_data(config: RunConfig, dataset: Dataset, prepared: runs.Prepared) -> None:
@@ -150,20 +174,25 @@ def _announce_data(config: RunConfig, dataset: Dataset, prepared: runs.Prepared)
 
 def _announce(config: RunConfig, session: Session) -> None:
     """Say in two lines what will be done and about how long it takes here; a clipped segment in one more."""
-    names = {"none": "LSTM", "reconstruct": "r-LSTM", "predict": "p-LSTM"}
-    window = config.loss.supervised_window
-    num_weights = sum(parameter.numel() for parameter in session.network.parameters())
+    model, window = config.model.model, config.loss.supervised_window
+    is_cut = PRESETS[model].is_recurrent and window != "full"
     say(
-        f"{names[config.loss.objective]} of {num_weights:,} weights, gradients of"
-        f" {'all' if window == 'full' else window} steps"
+        f"{name_system(model, config.loss.objective)} of {count_weights(session.network):,} weights, gradients of"
+        f" {window if is_cut else 'all'} steps"
     )
     estimate = estimate_time(session)
     plan = " + ".join(f"{phase.num_steps:,} {phase.name}" for phase in session.phases)
     threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
     say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}")
+    if estimate.seconds > LONG_TRAINING:
+        say(
+            "that is long: fewer updates (--train-steps), shorter sequences (--image-size, --max-length) or windows, or"
+            " another model take less; `auxrnn cost` compares them, and what is stopped can be resumed"
+        )
     longest = int(session.pretrain_batches.split.length_N.max()) - 1
-    if config.loss.objective != "none" and config.segments.segment_length > longest:
-        say(f"segments of {config.segments.segment_length} are longer than the data: clipped to {longest}")
+    length = config.segments.segment_length
+    if config.loss.objective != "none" and length != "full" and length > longest:
+        say(f"segments of {length} are longer than the data: clipped to {longest}")
 
 
 def _train_to_end(session: Session, folder: Path, *, is_json: bool) -> int:

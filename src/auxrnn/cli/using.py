@@ -27,6 +27,7 @@ from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
+from auxrnn.training.step import as_recurrent
 
 MOST_COLUMNS = 12
 
@@ -153,7 +154,7 @@ def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
 
 
 def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
-    stream, names = Stream(trained.network), trained.card.class_names
+    stream, names = Stream(as_recurrent(trained.network)), trained.card.class_names
     step = 0
     for values in _read_stream(trained.card.format):
         if values is None:

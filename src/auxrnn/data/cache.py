@@ -54,10 +54,11 @@ def cache_dir() -> Path:
 def load(sources: Sequence[tuple[Source, Part | None]], *, observe: Observe = lambda _done, _total: None) -> Loaded:
     """Give the examples of some sources: mapped from the cache if they were read before, else read and kept there."""
     files = _list_files(sources)
-    if not files:
+    if not files and not any(source.is_made for source, _ in sources):
         return load_in_memory(sources, Problems())
     root, appearance = cache_dir(), describe_appearance(files)
-    checksum = find_key(sources, find_checksum(files, memory=root / "checksums", appearance=appearance))
+    contents = find_checksum(files, memory=root / "checksums", appearance=appearance) if files else ""
+    checksum = find_key(sources, contents)
     folder = root / checksum
     if not folder.is_dir():
         with _locked(root / f"{checksum}.lock"):

@@ -1,4 +1,4 @@
-"""The data a user can name: the paper's datasets, each a few lines on a reader, and any path.
+"""The data a user can name: the paper's datasets, each a few lines on a reader, made-up tasks, and any path.
 
 Dimension letters: `N` examples, `H` and `W` rows and columns of an image, `C` its channels.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.config import nearest
-from auxrnn.data import cache
+from auxrnn.data import cache, tasks
 from auxrnn.data.cifar import read_cifar10
 from auxrnn.data.collect import Observe, Table
 from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
@@ -36,6 +36,13 @@ CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog
 NUM_TEST_DIGITS = 360
 DBPEDIA_LENGTH = 1014
 BLOCK_EXAMPLES = 1024
+TASK_LENGTH = 200
+SHORTEST_TASK, LONGEST_TASK = 10, 1_000_000
+TASK_DESCRIPTIONS = {
+    "adding": "random digits, one in each half written as a letter (a for 0); the class is their sum",
+    "recall": "random letters and one question mark in the first half; the class is the letter after it",
+    "needle": "random letters and one capital in the first tenth; the class is the capital",
+}
 
 Images = UInt8[np.ndarray, "N H W C"]
 Labels = Int64[np.ndarray, " N"]
@@ -92,10 +99,12 @@ def load(request: Request, *, observe: Observe = lambda _done, _total: None) -> 
 def find_sources(request: Request) -> list[tuple[Source, Part | None]]:
     """Give all that a request names, each with the part that all its examples belong to."""
     found: list[tuple[Source, Part | None]] = [(find_data(request), None)]
+    # The length is that of a made-up task, and files beside it have their own.
+    beside = request._replace(length=None)
     if request.test_data is not None:
-        found.append((find_source(request.test_data, request), "test"))
+        found.append((find_source(request.test_data, beside), "test"))
     if request.unlabeled is not None:
-        found.append((find_source(request.unlabeled, request, has_labels=False), "unlabeled"))
+        found.append((find_source(request.unlabeled, beside, has_labels=False), "unlabeled"))
     return found
 
 
@@ -240,6 +249,28 @@ def _find_dbpedia(request: Request) -> Source:
     return source._replace(options={**source.options, "preset": "dbpedia"}, read=understand)
 
 
+def _find_task(request: Request) -> Source:
+    """Give a long-memory task, made as it is read."""
+    name = request.data
+    check_options(request, ("length",), what=name)
+    length = TASK_LENGTH if request.length is None else request.length
+    if not SHORTEST_TASK <= length <= LONGEST_TASK:
+        raise UsageError(f"length is {length}; for {name} it must be from {SHORTEST_TASK} to {LONGEST_TASK:,}")
+    # All characters of a task fit a byte, but those of a user's texts beside them may not.
+    dtype = np.uint8 if request.unlabeled is None else np.uint32
+    num_examples = sum(tasks.NUM_EXAMPLES.values())
+    form = TextFormat(alphabet=tasks.TASKS[name].alphabet)
+
+    def understand(_problems: Problems, _like: Format | None) -> Understood:
+        examples = tasks.make_examples(name, length, dtype)
+        num_bytes = num_examples * length * np.dtype(dtype).itemsize
+        class_names = {label: label for label in tasks.TASKS[name].class_names}
+        return Understood(TASK_DESCRIPTIONS[name], form, examples, num_examples, num_bytes, class_names)
+
+    options: dict[str, Plain] = {"reader": "task", "version": tasks.VERSION, "task": name, "length": length}
+    return Source(name, [], options, understand, is_made=True)
+
+
 DATASETS: dict[str, Callable[[Request], Source]] = {
     "digits": _find_digits,
     "mnist": _find_mnist,
@@ -248,5 +279,8 @@ DATASETS: dict[str, Callable[[Request], Source]] = {
     "cifar10": _find_cifar10,
     "stanford_dogs": _find_dogs,
     "dbpedia": _find_dbpedia,
+    "adding": _find_task,
+    "recall": _find_task,
+    "needle": _find_task,
 }
 """Every dataset by name; a new one is one line here."""

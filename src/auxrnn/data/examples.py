@@ -109,3 +109,5 @@ class Source(NamedTuple):
     """All else that they depend on, together with the name of the reader."""
     read: Callable[[Problems, Format | None], Understood]
     """Open the files. With a format, as `--unlabeled`, `--test-data` and prediction need it, the examples fit it."""
+    is_made: bool = False
+    """Whether the examples are made by the program, and so many that they are kept though they come from no file."""

@@ -18,6 +18,7 @@ class Request(NamedTuple):
     image_size: int | None = None
     permutation: str = NAMED_PERMUTATION
     enlarge_to: int | None = None
+    length: int | None = None
     text_column: str | None = None
     label_column: str | None = None
     tokens: Tokens = "characters"
@@ -25,7 +26,7 @@ class Request(NamedTuple):
     test_data: Path | None = None
 
 
-OPTIONS = ("image_size", "permutation", "enlarge_to", "text_column", "label_column", "tokens")
+OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens")
 
 
 def check_options(request: Request, takes: Collection[str], *, what: str) -> None:

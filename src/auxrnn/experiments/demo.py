@@ -36,6 +36,7 @@ from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
 from auxrnn.structs import Segments
+from auxrnn.training.step import as_recurrent
 
 WINDOW = 28
 PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
@@ -263,12 +264,14 @@ def _keep_seconds(folder: Path, seconds: float) -> float:
 @torch.inference_mode()
 def _keep_reconstructions(folder: Path, test: Split) -> None:
     """Let the r-LSTM rebuild, free-running, what it read before one anchor of some test digits; keep it."""
-    config, card, network = runs.load_run(folder / "reconstruct")
+    config, card, trained = runs.load_run(folder / "reconstruct")
+    network = as_recurrent(trained)
     objective = network.objective
+    length = config.segments.segment_length
     assert isinstance(objective, Reconstruct)
+    assert length != "full"
     rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(NUM_PICTURES)]
     (batch,) = in_order(test.select(np.array(rows)), NUM_PICTURES)
-    length = config.segments.segment_length
     anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
     segments = Segments(torch.arange(NUM_PICTURES), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
     (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])

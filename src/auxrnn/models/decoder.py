@@ -1,4 +1,4 @@
-"""The auxiliary LSTM that rebuilds a segment token by token, with scheduled sampling (Bengio et al., 2015).
+"""The auxiliary network that rebuilds a segment token by token, with scheduled sampling (Bengio et al., 2015).
 
 `O` is what the decoder gives for a token: the D features of a vector, or V logits of a character.
 """
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from auxrnn.kernels import lstm as kernel
-from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.recurrence import FeedsBack, Recurrence
 from auxrnn.models.encoder import Embedding
 from auxrnn.models.heads import Head
 from auxrnn.structs import RNNState
@@ -36,21 +36,28 @@ class Sampling(NamedTuple):
 class Decoder(nn.Module):
     """Recurrent layers of its own, started from the main network's state, and a head on every step.
 
-    It reads through the main network's embedding, which is passed in because it belongs to the encoder.
+    It reads through the main network's embedding, which is passed in because it belongs to the encoder. Tied, its
+    layers are the main network's own (Dai and Le, 2015).
     """
 
-    def __init__(self, cell: LSTM, *, head: Head, feedback: Feedback) -> None:
+    cell: Recurrence
+
+    def __init__(self, cell: Recurrence, *, head: Head, feedback: Feedback, is_tied: bool = False) -> None:
         super().__init__()
-        self.cell = cell
+        if is_tied:
+            # As a plain attribute, its weights are not counted, saved and updated twice.
+            object.__setattr__(self, "cell", cell)
+        else:
+            self.cell = cell
         self.head = head
         self.feedback = feedback
 
     def start(self, main: RNNState) -> RNNState:
-        """Start the bottom layers from the main network's top layers, one to one, and the layers above from zeros."""
+        """Start the bottom layers from the main network's top layers, one to one, and the layers above afresh."""
         num_shared = min(self.cell.num_layers, main.h_LBH.shape[0])
-        zeros = self.cell.initial_state(main.h_LBH.shape[1])
-        h_LMH = torch.cat([main.h_LBH[-num_shared:], zeros.h_LBH[num_shared:]])
-        c_LMH = torch.cat([main.c_LBH[-num_shared:], zeros.c_LBH[num_shared:]])
+        fresh = self.cell.initial_state(main.h_LBH.shape[1])
+        h_LMH = torch.cat([main.h_LBH[-num_shared:], fresh.h_LBH[num_shared:]])
+        c_LMH = torch.cat([main.c_LBH[-num_shared:], fresh.c_LBH[num_shared:]])
         return RNNState(h_LMH, c_LMH)
 
     def forward(
@@ -65,8 +72,8 @@ class Decoder(nn.Module):
         """Give the prediction after each of the tokens `x_MS`, some of them replaced as `sampling` says."""
         if sampling is None:
             h_MSH = self.cell.run(x_MS, start, embedding=embedding).h_BTH
-        elif self._can_run_fed(x_MS, embedding):
-            h_MSH, _ = self._run_fed(embedding, x_MS, start, sampling, kept_OF)
+        elif (fused := self._find_fused(x_MS, embedding)) is not None:
+            h_MSH, _ = fused.run_fed(x_MS, start, self._make_feeding(sampling, kept_OF), embedding=embedding)
         else:
             fed_MS = self.feed(embedding, x_MS, start, sampling=sampling, kept_OF=kept_OF)
             h_MSH = self.cell.run(fed_MS, start, embedding=embedding).h_BTH
@@ -88,28 +95,24 @@ class Decoder(nn.Module):
         """
         is_own_MS = sampling.find_own()
         with torch.no_grad():
-            if self._can_run_fed(x_MS, embedding):
-                _, own_MS = self._run_fed(embedding, x_MS, start, sampling, kept_OF)
+            fused = self._find_fused(x_MS, embedding)
+            if fused is not None:
+                _, own_MS = fused.run_fed(x_MS, start, self._make_feeding(sampling, kept_OF), embedding=embedding)
             else:
                 own_MS = self._feed_in_torch(embedding, x_MS, start, sampling, kept_OF)
         return _choose(is_own_MS, own_MS, x_MS)
 
-    def _can_run_fed(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> bool:
-        return embedding.is_foldable and self.feedback in FUSED_FEEDBACK and kernel.can_run(x_MS, self.cell.bias[0])
+    def _find_fused(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> FeedsBack | None:
+        """Give the recurrence that predicts and feeds back in the pass that training differentiates, if it can."""
+        is_known = self.head.hidden is not None and self.feedback in FUSED_FEEDBACK
+        cell = self.cell
+        return cell if is_known and isinstance(cell, FeedsBack) and cell.can_run_fed(x_MS, embedding) else None
 
-    def _run_fed(
-        self,
-        embedding: Embedding,
-        x_MS: Shaped[Tensor, "M S *D"],
-        start: RNNState,
-        sampling: Sampling,
-        kept_OF: Float[Tensor, "O F"] | None,
-    ) -> tuple[Float[Tensor, "M S H"], Shaped[Tensor, "M S *D"]]:
-        """Predict and feed back in the same pass that training differentiates."""
+    def _make_feeding(self, sampling: Sampling, kept_OF: Float[Tensor, "O F"] | None) -> kernel.Feeding:
+        assert self.head.hidden is not None
         head = [self.head.hidden.weight, self.head.hidden.bias, self.head.output_weight(kept_OF), self.head.output.bias]
         uniform_MS = sampling.uniform_MS.float()
-        feeding = kernel.Feeding(head, sampling.find_own(), uniform_MS, FUSED_FEEDBACK[self.feedback])
-        return self.cell.run_fed(x_MS, start, feeding, embedding=embedding)
+        return kernel.Feeding(head, sampling.find_own(), uniform_MS, FUSED_FEEDBACK[self.feedback])
 
     def _feed_in_torch(
         self,

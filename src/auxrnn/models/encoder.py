@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.cells.lstm import LSTM, InputMap
+from auxrnn.models.cells.recurrence import InputMap, Recurrence
 from auxrnn.structs import Places, RNNState, Run, Steps
 
 # A folded table has a column for each token and must be made anew in every step: not worth it for words.
@@ -81,7 +81,7 @@ Embedding = VectorEmbedding | NoEmbedding | TokenEmbedding
 class Encoder(nn.Module):
     """The main network: embedded steps through a recurrence. How far gradients reach is decided in `bptt`."""
 
-    def __init__(self, embedding: Embedding, *, cell: LSTM) -> None:
+    def __init__(self, embedding: Embedding, *, cell: Recurrence) -> None:
         super().__init__()
         self.embedding = embedding
         self.cell = cell
@@ -98,11 +98,11 @@ class Encoder(nn.Module):
         begin_B: Int[Tensor, " B"] | None = None,
         end_B: Int[Tensor, " B"] | None = None,
     ) -> Run:
-        """Read a stretch of steps; rows may begin late or end early, as in `LSTM.run`."""
+        """Read a stretch of steps; rows may begin late or end early, as in `Recurrence.run`."""
         return self.cell.run(x_BT, state, embedding=self.embedding, begin_B=begin_B, end_B=end_B)
 
     def visit(
         self, x_BT: Steps, state: RNNState, places: Places, *, begin_B: Int[Tensor, " B"] | None = None
     ) -> RNNState:
-        """Give the states at some places of the sequences, as `LSTM.visit`."""
+        """Give the states at some places of the sequences, as `Recurrence.visit`."""
         return self.cell.visit(x_BT, state, places, embedding=self.embedding, begin_B=begin_B)

@@ -1,4 +1,4 @@
-"""Two-layer feed-forward heads with drop-connect on the second layer (section 4.1)."""
+"""Two-layer feed-forward heads with drop-connect on the second layer (section 4.1); plain linear ones for others."""
 
 import torch
 import torch.nn.functional as F
@@ -7,16 +7,20 @@ from torch import Tensor, nn
 
 
 class Head(nn.Module):
-    """Linear, ReLU, linear; in training, weights of the second layer are dropped at random (Wan et al., 2013)."""
+    """Linear, ReLU, linear; in training, weights of the second layer are dropped at random (Wan et al., 2013).
+
+    With a `head_size` of 0 there is no first layer.
+    """
 
     def __init__(self, input_size: int, *, head_size: int, output_size: int, drop_connect: float) -> None:
         super().__init__()
         self.drop_connect = drop_connect
-        self.hidden = nn.Linear(input_size, head_size)
-        self.output = nn.Linear(head_size, output_size)
+        self.hidden = nn.Linear(input_size, head_size) if head_size else None
+        self.output = nn.Linear(head_size or input_size, output_size)
         for layer in (self.hidden, self.output):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            if layer is not None:
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
 
     def draw_kept(self, rng: torch.Generator) -> Float[Tensor, "C F"]:
         """Draw which weights one training step keeps, scaled so that the expected output stays the same.
@@ -31,7 +35,7 @@ class Head(nn.Module):
         self, x_BH: Float[Tensor, "*B H"], kept_CF: Float[Tensor, "C F"] | None = None
     ) -> Float[Tensor, "*B C"]:
         """Give the outputs; `kept_CF` from `draw_kept` in training, None at evaluation."""
-        hidden_BF = F.relu(self.hidden(x_BH))
+        hidden_BF = x_BH if self.hidden is None else F.relu(self.hidden(x_BH))
         return F.linear(hidden_BF, self.output_weight(kept_CF), self.output.bias)
 
     def output_weight(self, kept_CF: Float[Tensor, "C F"] | None) -> Float[Tensor, "C F"]:

@@ -1,19 +1,21 @@
-"""Time and memory of one training step."""
+"""Time of one training step, and of a whole training."""
 
-import os
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from auxrnn.data.batches import in_order
-from auxrnn.structs import Draws
+from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
 from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
 from auxrnn.training.phases import Phase
 from auxrnn.training.schedules import true_token_probability
-from auxrnn.training.step import Task, back_propagate, compute_losses
+from auxrnn.training.step import Trainable, back_propagate, compute_losses
 
 NUM_TRIED = 2
+LONGEST_TRIAL = 2.0
+"""Seconds; a step that takes longer is tried on fewer rows."""
 
 
 class Estimate(NamedTuple):
@@ -35,55 +37,62 @@ def estimate_time(session: Session) -> Estimate:
 
 
 def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
-    """Give the least seconds that losses and gradients of a batch of average length took."""
+    """Give the least seconds that losses and gradients of a batch of average length take."""
     settings, batches = session.settings, session.batches_of(phase)
-    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
-    least = float("inf")
-    for step in range(NUM_TRIED):
-        start = time.perf_counter()
-        batch = batches.at(step, phase=phase.name).to(session.network.device)
-        losses = compute_losses(
-            session.network, batch, task=task, draws=Draws(0, "trial", step), true_probability=probability
-        )
+    batch = batches.at(0, phase=phase.name).to(session.network.device)
+
+    def learn(some: SequenceBatch) -> None:
+        draws, task = Draws(0, "trial", 0), session.task_of(phase)
+        losses = compute_losses(session.network, some, task=task, draws=draws, true_probability=probability)
         back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
-        share = batches.average_columns(phase.name) / batch.x_BT.shape[1]
-        least = min(least, share * (time.perf_counter() - start))
-    session.network.zero_grad(set_to_none=True)
-    return least
+
+    with on_trial(session.network):
+        seconds = _time_rows(learn, batch)
+    return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
+
+
+@contextmanager
+def on_trial(network: Trainable) -> Iterator[None]:
+    """Let what is tried leave no trace: no gradient, and nothing of what batch normalization has seen."""
+    before = [buffer.clone() for buffer in network.buffers()]
+    try:
+        yield
+    finally:
+        network.zero_grad(set_to_none=True)
+        for buffer, kept in zip(network.buffers(), before, strict=True):
+            buffer.copy_(kept)
+
+
+def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> float:
+    """Give the seconds of a batch, tried on a few rows first, then on more.
+
+    So a batch that would take minutes is not waited for: its other rows take as long as those that were tried.
+    """
+
+    def time_least(num_rows: int) -> float:
+        least = float("inf")
+        for _ in range(NUM_TRIED):
+            start = time.perf_counter()
+            use(batch.head(num_rows))
+            least = min(least, time.perf_counter() - start)
+        return least
+
+    num_rows, tried = len(batch.label_B), 1
+    seconds = time_least(tried)
+    while tried < num_rows and seconds < LONGEST_TRIAL:
+        tried = min(4 * tried, num_rows)
+        seconds = time_least(tried)
+    return seconds * num_rows / tried
 
 
 def _evaluation_seconds(session: Session) -> float:
     splits = [split for split in session.splits if split is not None]
     batch = next(in_order(splits[0], session.batches.batch_size))
-    start = time.perf_counter()
-    evaluate(session.network, [batch])
-    seconds = (time.perf_counter() - start) / len(batch.label_B) * sum(split.num_examples for split in splits)
+    seconds = _time_rows(lambda some: evaluate(session.network, [some]), batch)
+    seconds *= sum(split.num_examples for split in splits) / len(batch.label_B)
     every = session.settings.evaluate_every
     num_evaluations = sum(
         phase.num_steps // every if every else min(EVALUATIONS_A_PHASE, phase.num_steps) for phase in session.phases
     )
     return seconds * num_evaluations
-
-
-class Memory(NamedTuple):
-    """Bytes that a process holds: now, and at most since `reset_peak`."""
-
-    now: int
-    peak: int
-
-
-def measure_memory() -> Memory:
-    """Read the memory of this process from Linux; elsewhere this raises an OSError."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    now, peak = (int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
-    return Memory(now, peak)
-
-
-def reset_peak() -> None:
-    """Let the peak of `measure_memory` start from what is held now (Linux)."""
-    handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    try:
-        os.write(handle, b"5")
-    finally:
-        os.close(handle)

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from auxrnn.bptt import read, read_all
+from auxrnn.bptt import read_all
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.step import Network, as_objective
+from auxrnn.training.step import Network, Trainable, as_objective
 
 
 class Evaluation(NamedTuple):
@@ -36,11 +36,11 @@ class Evaluation(NamedTuple):
 
 
 @torch.inference_mode()
-def evaluate(network: Network, batches: Iterable[SequenceBatch]) -> Evaluation:
+def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation:
     """Classify every sequence once."""
     total, count, confusion_CC = 0.0, 0, None
     for batch in (batch.to(network.device) for batch in batches):
-        logits_BC = _logits(network, batch)
+        logits_BC = network.logits(batch)
         num_classes = logits_BC.shape[1]
         total += float(torch.nn.functional.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
         count += len(batch.label_B)
@@ -51,9 +51,9 @@ def evaluate(network: Network, batches: Iterable[SequenceBatch]) -> Evaluation:
 
 
 @torch.inference_mode()
-def predict_probabilities(network: Network, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
+def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
     """Give the probability of each class for every sequence."""
-    return torch.cat([_logits(network, batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
+    return torch.cat([network.logits(batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
 
 
 @torch.inference_mode()
@@ -69,7 +69,3 @@ def evaluate_auxiliary(network: Network, batches: Iterable[SequenceBatch], *, se
         total += float(loss.total)
         num_tokens += int(loss.num_tokens)
     return total / max(num_tokens, 1)
-
-
-def _logits(network: Network, batch: SequenceBatch) -> Float[Tensor, "B C"]:
-    return network.classify(read(network.encoder, batch.x_BT, window=0, first_B=batch.first_B))

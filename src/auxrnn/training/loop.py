@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import safetensors.torch
 import torch
 
-from auxrnn.config import Window
+from auxrnn.config import OptimizerName, Window
 from auxrnn.data.batches import Batches, by_length, in_order
 from auxrnn.data.sequences import Split, Splits
 from auxrnn.errors import RunError
@@ -22,11 +22,11 @@ from auxrnn.files import write_aside
 from auxrnn.structs import Draws
 from auxrnn.training.checkpoint import Checkpoint, newest_path, save_checkpoint
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
+from auxrnn.training.optimizers import collect_state, make_optimizer, restore_state
 from auxrnn.training.phases import Phase
 from auxrnn.training.record import Recorder
-from auxrnn.training.rmsprop import RMSProp
 from auxrnn.training.schedules import true_token_probability
-from auxrnn.training.step import Losses, Network, Task, back_propagate, compute_losses
+from auxrnn.training.step import Losses, Task, Trainable, as_recurrent, back_propagate, compute_losses
 
 EVALUATIONS_A_PHASE = 10
 
@@ -39,6 +39,8 @@ class Settings(NamedTuple):
     auxiliary_weight: float
     sampling_steps: int
     clip_norm: float
+    label_smoothing: float
+    optimizer: OptimizerName
     evaluate_every: int | None
     checkpoint_every: int
     log_every: int
@@ -99,7 +101,7 @@ class Tick(NamedTuple):
 class Session:
     """One training, from its first update to its last."""
 
-    network: Network
+    network: Trainable
     batches: Batches
     """Of the examples that have a label."""
     pretrain_batches: Batches
@@ -124,6 +126,16 @@ class Session:
     def batches_of(self, phase: Phase) -> Batches:
         """Give the batches that a phase learns from."""
         return self.batches if phase.is_supervised else self.pretrain_batches
+
+    def task_of(self, phase: Phase) -> Task:
+        """Give which losses count in a phase, and how."""
+        settings = self.settings
+        return Task(
+            phase.is_supervised,
+            phase.is_auxiliary,
+            settings.supervised_window,
+            label_smoothing=settings.label_smoothing,
+        )
 
     def total_step(self, position: Position) -> int:
         """Count the updates of all phases so far: the clock of scheduled sampling."""
@@ -150,25 +162,24 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
                 _save(session, position, optimizer)
                 return False
         position = Position(position.phase_index + 1, 0, position.seconds, position.best_accuracy)
-        optimizer = RMSProp(session.network.parameters(), lr=phase.lr)
+        optimizer = make_optimizer(session.settings.optimizer, session.network, lr=phase.lr)
     return True
 
 
-def save_weights(network: Network, path: Path) -> None:
+def save_weights(network: Trainable, path: Path) -> None:
     """Write a network's weights; the same weights give the same bytes."""
     write_aside(
         path, safetensors.torch.save({name: value.contiguous() for name, value in network.state_dict().items()})
     )
 
 
-def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
+def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
     """Do one update: the only place where weights change."""
     phase, settings = session.phases[position.phase_index], session.settings
-    task = Task(phase.is_supervised, phase.is_auxiliary, settings.supervised_window)
     losses = compute_losses(
         session.network,
         session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device),
-        task=task,
+        task=session.task_of(phase),
         draws=Draws(settings.seed, phase.name, position.step),
         true_probability=true_token_probability(session.total_step(position), sampling_steps=settings.sampling_steps),
     )
@@ -184,7 +195,7 @@ def _update(session: Session, position: Position, optimizer: RMSProp) -> None:
     position.meter.add(losses)
 
 
-def _finish_step(session: Session, position: Position, optimizer: RMSProp, clock: float) -> None:
+def _finish_step(session: Session, position: Position, optimizer: torch.optim.Optimizer, clock: float) -> None:
     """Show, log, evaluate and save, each if it is its turn; all of them at the end of a phase."""
     phase, settings = session.phases[position.phase_index], session.settings
     is_last = position.step == phase.num_steps
@@ -224,7 +235,7 @@ def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str,
     if phase.is_supervised:
         evaluation = evaluate(session.network, batches)
         return {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}
-    loss = evaluate_auxiliary(session.network, batches, seed=session.settings.seed)
+    loss = evaluate_auxiliary(as_recurrent(session.network), batches, seed=session.settings.seed)
     return {f"{name}_auxiliary_loss": loss}
 
 
@@ -237,18 +248,17 @@ def _seconds(clock: float) -> dict[str, float]:
     return {"seconds": round(time.monotonic() - clock, 3)}
 
 
-def _save(session: Session, position: Position, optimizer: RMSProp) -> None:
+def _save(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
     if session.folder is None:
         return
     tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
-    for name, parameter in session.network.named_parameters():
-        tensors[f"mean_square.{name}"] = optimizer.state[parameter]["mean_square"]
+    tensors |= collect_state(optimizer, session.network)
     values = {"position": asdict(position), "mark": session.recorder.flush()}
     save_checkpoint(session.checkpoint_folder, Checkpoint(tensors, values), step=session.total_step(position))
 
 
-def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position, RMSProp]:
-    optimizer = RMSProp(session.network.parameters(), lr=session.phases[0].lr)
+def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position, torch.optim.Optimizer]:
+    optimizer = make_optimizer(session.settings.optimizer, session.network, lr=session.phases[0].lr)
     if checkpoint is None:
         return Position(), optimizer
     values = dict(checkpoint.values["position"])
@@ -260,8 +270,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
             if name.startswith("network.")
         }
     )
-    for name, parameter in session.network.named_parameters():
-        optimizer.state[parameter]["mean_square"].copy_(checkpoint.tensors[f"mean_square.{name}"])
+    restore_state(optimizer, session.network, checkpoint.tensors, kind=session.settings.optimizer)
     session.recorder.rewind(checkpoint.values["mark"])
     return position, optimizer
 

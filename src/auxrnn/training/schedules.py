@@ -1,4 +1,4 @@
-"""Pure functions from a step to a rate or a probability (section 4.1)."""
+"""Pure functions from a step to a rate or a probability (section 4.1; the warm-up is tensor2tensor's)."""
 
 
 def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
@@ -9,6 +9,11 @@ def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
 def train_lr(step: int, *, halving_steps: float, lr: float) -> float:
     """Give the rate of training with labels: halved after every `halving_steps`."""
     return float(lr * 0.5 ** (step // halving_steps))
+
+
+def warmup_lr(step: int, *, warmup_steps: int, lr: float) -> float:
+    """Give a rate that rises in a line to `lr` within the warm-up and falls with the root of the step from there on."""
+    return float(lr * min((step + 1) / warmup_steps, (warmup_steps / (step + 1)) ** 0.5))
 
 
 def true_token_probability(step: int, *, sampling_steps: int) -> float:

@@ -1,5 +1,7 @@
 """One batch in, losses and gradients out: where the supervised and the auxiliary loss meet (section 3.3)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -7,8 +9,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.bptt import Reading, last_states, read_all
+from auxrnn.bptt import Reading, last_states, read, read_all
 from auxrnn.config import Window
+from auxrnn.errors import UsageError
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.heads import Head
 from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
@@ -38,7 +41,7 @@ class Objective(Protocol):
 
 
 class Network(nn.Module):
-    """All that is trained: the main network, the classifier on its last state, and what the auxiliary loss needs."""
+    """A recurrent system: the main network, the classifier on its last state, and what the auxiliary loss needs."""
 
     def __init__(self, encoder: Encoder, *, classifier: Head, objective: nn.Module | None) -> None:
         super().__init__()
@@ -56,6 +59,58 @@ class Network(nn.Module):
         logits_BC: Tensor = self.classifier(state.h_LBH[-1], kept_CF)
         return logits_BC
 
+    def logits(self, batch: SequenceBatch) -> Float[Tensor, "B C"]:
+        """Read whole sequences as they are used, without gradients for the main network."""
+        return self.classify(read(self.encoder, batch.x_BT, window=0, first_B=batch.first_B))
+
+
+class Baseline(nn.Module):
+    """A published model that takes whole sequences at once, and the classifier on the features that it gives.
+
+    `reader(x_BT, first_B)` gives them; it may drop activations or normalize over the batch in training.
+    """
+
+    def __init__(self, reader: nn.Module, *, classifier: Head) -> None:
+        super().__init__()
+        self.reader = reader
+        self.classifier = classifier
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights live."""
+        return self.classifier.output.weight.device
+
+    def logits(self, batch: SequenceBatch, draws: Draws | None = None) -> Float[Tensor, "B C"]:
+        """Give the logits of the classes; with `draws` as in training, without as in use."""
+        self.reader.train(draws is not None)
+        if draws is None:
+            used_BC: Tensor = self.classifier(self.reader(batch.x_BT, batch.first_B))
+            return used_BC
+        with _counted(draws.rng("dropout")):
+            feature_BF = self.reader(batch.x_BT, batch.first_B)
+        kept_CF = self.classifier.draw_kept(draws.rng("classifier drop-connect"))
+        trained_BC: Tensor = self.classifier(feature_BF, kept_CF)
+        return trained_BC
+
+
+Trainable = Network | Baseline
+"""Every system: all of training, evaluation and prediction is written against both."""
+
+
+def as_recurrent(network: Trainable) -> Network:
+    """Give a network as one that reads step by step, which not all do."""
+    if isinstance(network, Baseline):
+        raise UsageError("this network takes whole sequences at once, not step by step; take a recurrent model")
+    return network
+
+
+@contextmanager
+def _counted(rng: torch.Generator) -> Iterator[None]:
+    """Let torch's own layers, which take no generator, draw from one that is counted."""
+    with torch.random.fork_rng():
+        torch.manual_seed(rng.initial_seed())
+        yield
+
 
 class Task(NamedTuple):
     """Which losses count, and how far the supervised one reaches."""
@@ -63,6 +118,7 @@ class Task(NamedTuple):
     is_supervised: bool
     is_auxiliary: bool
     supervised_window: Window
+    label_smoothing: float = 0.0
 
 
 class Losses(NamedTuple):
@@ -84,9 +140,21 @@ class Losses(NamedTuple):
 
 
 def compute_losses(
-    network: Network, batch: SequenceBatch, *, task: Task, draws: Draws, true_probability: float
+    network: Trainable, batch: SequenceBatch, *, task: Task, draws: Draws, true_probability: float
 ) -> Losses:
     """Read a batch once and give the losses that the task counts, ready for `backward`."""
+    if isinstance(network, Baseline):
+        assert not task.is_auxiliary, "a baseline learns from labels alone"
+        logits_BC = network.logits(batch, draws)
+        supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=task.label_smoothing)
+        return Losses(supervised, None, num_correct)
+    return _compute_recurrent(network, batch, task=task, draws=draws, true_probability=true_probability)
+
+
+def _compute_recurrent(
+    network: Network, batch: SequenceBatch, *, task: Task, draws: Draws, true_probability: float
+) -> Losses:
+    """Read main states once for both losses, each with the graph that it may use."""
     readings: list[Reading] = []
     segments = None
     if task.is_auxiliary:
@@ -104,13 +172,15 @@ def compute_losses(
     if task.is_supervised:
         kept_CF = network.classifier.draw_kept(draws.rng("classifier drop-connect"))
         logits_BC = network.classify(states[-1], kept_CF)
-        supervised, num_correct = classification_loss(logits_BC, batch.label_B)
+        supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=task.label_smoothing)
     return Losses(supervised, auxiliary, num_correct)
 
 
-def classification_loss(logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"]) -> tuple[LossSum, Int[Tensor, ""]]:
+def classification_loss(
+    logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"], *, label_smoothing: float = 0.0
+) -> tuple[LossSum, Int[Tensor, ""]]:
     """Sum the cross-entropies of the classes, and count the right answers."""
-    total = F.cross_entropy(logits_BC, label_B, reduction="sum")
+    total = F.cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=label_smoothing)
     num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
     return LossSum(total, torch.tensor(len(label_B), device=label_B.device)), num_correct
 
@@ -121,7 +191,7 @@ def as_objective(network: Network) -> Objective:
     return network.objective
 
 
-def back_propagate(network: Network, loss: Float[Tensor, ""], *, clip_norm: float) -> Float[Tensor, ""]:
+def back_propagate(network: nn.Module, loss: Float[Tensor, ""], *, clip_norm: float) -> Float[Tensor, ""]:
     """Set the gradients of a loss, clipped by their global norm; give the norm before clipping."""
     network.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from auxrnn.data.fetching.published import CIFAR10, DBPEDIA, DOGS, FASHION_MNIST, MNIST
 from auxrnn.data.fetching.remote_files import RemoteFile
+from auxrnn.data.tasks import NUM_EXAMPLES, TASKS
 
 
 class DatasetFacts(NamedTuple):
@@ -17,9 +18,9 @@ class DatasetFacts(NamedTuple):
     train_examples: int
     test_examples: int
     download_bytes: int
-    """0 for what comes with the program."""
+    """0 for what comes with the program, or is made by it."""
     license: str
-    """As usually quoted; "research" means for research alone, citing the authors."""
+    """As usually quoted; "research" means for research alone, citing the authors, "made up" that there is none."""
     needs: str
     """What a step is: "pixels" or "characters"."""
     citation: str
@@ -27,6 +28,21 @@ class DatasetFacts(NamedTuple):
 
 def _size_of(*remotes: RemoteFile) -> int:
     return sum(remote.num_bytes or 0 for remote in remotes)
+
+
+def _task(name: str, title: str, citation: str) -> DatasetFacts:
+    return DatasetFacts(
+        name=name,
+        title=title,
+        lengths="200 or any",
+        num_classes=len(TASKS[name].class_names),
+        train_examples=NUM_EXAMPLES["train"],
+        test_examples=NUM_EXAMPLES["test"],
+        download_bytes=0,
+        license="made up",
+        needs="characters",
+        citation=citation,
+    )
 
 
 _FACTS = (
@@ -113,6 +129,21 @@ _FACTS = (
         license="CC BY-SA, GFDL",
         needs="characters",
         citation="Zhang, Zhao and LeCun, Character-Level Convolutional Networks for Text Classification, 2015",
+    ),
+    _task(
+        "adding",
+        "the sum of two marked digits, one in each half of the sequence",
+        "after Hochreiter and Schmidhuber, Long Short-Term Memory, 1997 (experiment 4, with digits)",
+    ),
+    _task(
+        "recall",
+        "the letter after the only question mark, which stands in the first half",
+        "after Graves, Wayne and Danihelka, Neural Turing Machines, arXiv:1410.5401, 2014 (associative recall)",
+    ),
+    _task(
+        "needle",
+        "the only capital among letters, which stands in the first tenth",
+        "after Hochreiter and Schmidhuber, Long Short-Term Memory, 1997 (experiment 2, with a place that varies)",
     ),
 )
 DATASET_FACTS: dict[str, DatasetFacts] = {facts.name: facts for facts in _FACTS}

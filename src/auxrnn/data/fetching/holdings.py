@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.config import nearest
+from auxrnn.data import tasks
 from auxrnn.data.fetching.local_files import is_there
 from auxrnn.data.fetching.published import CIFAR10, CIFAR10_FOLDER, CIFAR10_MEMBERS, DBPEDIA, DOGS, FASHION_MNIST, MNIST
 from auxrnn.data.fetching.remote_files import Observe, RemoteFile
@@ -97,6 +98,10 @@ def _bundled_folder(_data_dir: Path | None, _observe: Observe | None) -> Path:
     return Path(package.origin).parent / "datasets" / "data"
 
 
+def _program_folder(_data_dir: Path | None, _observe: Observe | None) -> Path:
+    return Path(tasks.__file__).parent
+
+
 def _mnist_folder(data_dir: Path | None, observe: Observe | None) -> Path:
     return mnist_files(data_dir, observe=observe).train_images.parent
 
@@ -125,4 +130,5 @@ HOLDINGS: Mapping[str, Holding] = {
     "cifar10": Holding("cifar10", _has_cifar10, _cifar10_folder),
     "stanford_dogs": Holding("stanford_dogs", _has_stanford_dogs, _dogs_folder),
     "dbpedia": Holding("dbpedia", _has_dbpedia, _dbpedia_folder),
+    **{name: Holding(name, lambda _: True, _program_folder) for name in tasks.TASKS},
 }

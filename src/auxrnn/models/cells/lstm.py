@@ -5,40 +5,16 @@ recurrence; anywhere else torch does (oneDNN, cuDNN). The torch path is the read
 """
 
 import functools
-from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from auxrnn.kernels import lstm as kernel
+from auxrnn.models.cells.idle import SATURATING, find_idle, last_output, mark_idle
+from auxrnn.models.cells.recurrence import Embeds, InputMap
 from auxrnn.models.cells.walking import walk
 from auxrnn.structs import Places, RNNState, Run, Steps
-
-# Large enough that a sigmoid of it is exactly 0 or 1 in single and double precision; small enough for half precision.
-SATURATING = 1e4
-
-
-class InputMap(NamedTuple):
-    """How an input step enters the gates: `weight @ x + bias`."""
-
-    weight_GI: Float[Tensor, "G I"]
-    bias_G: Float[Tensor, " G"]
-
-
-@runtime_checkable
-class Embeds(Protocol):
-    """An input embedding, as a recurrence sees it."""
-
-    @property
-    def is_foldable(self) -> bool:
-        """Whether `fold` is worth its cost."""
-
-    def fold(self, weights: InputMap) -> InputMap:
-        """Give the weights that read x itself (or one-hot tokens) and do what `weights` does on the embedded x."""
-
-    def embed(self, x_BT: Steps, weights: InputMap) -> tuple[Float[Tensor, "B T I"], InputMap]:
-        """Give vectors, and the weights that read them, to the same effect."""
 
 
 class LSTM(nn.Module):
@@ -54,9 +30,18 @@ class LSTM(nn.Module):
         self.bias = nn.ParameterList(torch.empty(4 * hidden_size) for _ in sizes)
         for weight in [*self.weight_ih, *self.weight_hh]:
             nn.init.xavier_uniform_(weight)
+        self.start_gates(keep=1.0)
+
+    @property
+    def output_size(self) -> int:
+        """Width of the outputs."""
+        return self.hidden_size
+
+    def start_gates(self, *, keep: float) -> None:
+        """Set the biases of the gate that keeps the state; those of the others are zero."""
         for bias_G in self.bias:
             nn.init.zeros_(bias_G)
-            nn.init.ones_(bias_G.detach()[hidden_size : 2 * hidden_size])
+            nn.init.constant_(bias_G.detach()[self.hidden_size : 2 * self.hidden_size], keep)
 
     def start_chrono(self, longest: int) -> None:
         """Let units remember over all spans up to `longest` steps (chrono: Tallec and Ollivier, 2018)."""
@@ -110,12 +95,16 @@ class LSTM(nn.Module):
         read_BT, weights = self._fold(x_BT, embedding)
         return kernel.run_stack(read_BT, weights, state, places, begin_B=begin_B).at_places
 
+    def can_run_fed(self, x_BT: Steps, embedding: Embeds) -> bool:
+        """Tell whether the kernel can run, and the embedding be folded."""
+        return embedding.is_foldable and kernel.can_run(x_BT, self.bias[0])
+
     def run_fed(
         self, x_BT: Steps, state: RNNState, feeding: kernel.Feeding, *, embedding: Embeds
     ) -> tuple[Float[Tensor, "B T H"], Steps]:
         """Read steps of which some are replaced by predictions on the way; give the outputs, and what was read.
 
-        Only where the kernel can run, and the embedding can be folded.
+        Only where `can_run_fed` says so.
         """
         read_BT, weights = self._fold(x_BT, embedding)
         nothing = torch.empty(0, dtype=torch.long, device=x_BT.device)
@@ -140,12 +129,12 @@ class LSTM(nn.Module):
             h_BTH, bottom = embedding.embed(x_BT, bottom)
         maps = [bottom]
         maps += [InputMap(weight, bias) for weight, bias in zip(self.weight_ih[1:], self.bias[1:], strict=True)]
-        idle_BT = _find_idle(h_BTH, begin_B, end_B)
+        idle_BT = find_idle(h_BTH, begin_B, end_B)
         h_LBH, c_LBH = [], []
         for layer, (input_weights, weight_GH) in enumerate(zip(maps, self.weight_hh, strict=True)):
             start = (state.h_LBH[layer], state.c_LBH[layer])
             h_BTH, h_BH, c_BH = _run_layer(h_BTH, start, input_weights, weight_GH, idle_BT)
-            h_LBH.append(h_BH if end_B is None else _last_output(h_BTH, start[0], end_B))
+            h_LBH.append(h_BH if end_B is None else last_output(h_BTH, start[0], end_B))
             c_LBH.append(c_BH)
         return Run(h_BTH, RNNState(torch.stack(h_LBH), torch.stack(c_LBH)))
 
@@ -182,8 +171,7 @@ def _run_layer(
     if idle_BT is not None:
         # One more input shuts the input gate and opens the forget gate: the cell keeps its value exactly, and a cell
         # of zeros gives an output of zeros. Zeroing the input would not do: biases open the gates.
-        x_BTI = torch.cat([x_BTI, idle_BT[:, :, None].to(x_BTI)], dim=2)
-        weight_GI = torch.cat([weight_GI, _idle_weight(weight_GH)], dim=1)
+        x_BTI, weight_GI = mark_idle(x_BTI, weight_GI, idle_BT, _idle_weight(weight_GH))
     h_BH, c_BH = start
     weights = [weight_GI, weight_GH, bias_G, torch.zeros_like(bias_G)]
     has_biases, num_layers, dropout, is_bidirectional, is_batch_first = True, 1, 0.0, False, True
@@ -201,29 +189,8 @@ def _run_layer(
     return h_BTH, h_1BH[0], c_1BH[0]
 
 
-def _find_idle(
-    x_BTI: Float[Tensor, "B T I"], begin_B: Int[Tensor, " B"] | None, end_B: Int[Tensor, " B"] | None
-) -> Bool[Tensor, "B T"] | None:
-    if begin_B is None and end_B is None:
-        return None
-    step_1T = torch.arange(x_BTI.shape[1], device=x_BTI.device)[None]
-    idle_BT = torch.zeros(x_BTI.shape[:2], dtype=torch.bool, device=x_BTI.device)
-    if begin_B is not None:
-        idle_BT = idle_BT | (step_1T < begin_B[:, None])
-    if end_B is not None:
-        idle_BT = idle_BT | (step_1T >= end_B[:, None])
-    return idle_BT
-
-
-def _idle_weight(weight_GH: Float[Tensor, "G H"]) -> Float[Tensor, "G 1"]:
+def _idle_weight(weight_GH: Float[Tensor, "G H"]) -> Float[Tensor, " G"]:
     weight_4H = weight_GH.new_zeros(4, weight_GH.shape[1])
     weight_4H[0] = -SATURATING
     weight_4H[1] = SATURATING
-    return weight_4H.reshape(-1, 1)
-
-
-def _last_output(
-    h_BTH: Float[Tensor, "B T H"], start_BH: Float[Tensor, "B H"], end_B: Int[Tensor, " B"]
-) -> Float[Tensor, "B H"]:
-    row_B = torch.arange(len(end_B), device=end_B.device)
-    return torch.where(end_B[:, None] > 0, h_BTH[row_B, (end_B - 1).clamp(min=0)], start_BH)
+    return weight_4H.flatten()

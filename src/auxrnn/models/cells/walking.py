@@ -22,7 +22,7 @@ LONGEST_STRETCH = 64
 
 @runtime_checkable
 class RunSteps(Protocol):
-    """Reads the steps `begin_B <= t < end_B` of each row, as `LSTM.run` does."""
+    """Reads the steps `begin_B <= t < end_B` of each row, as `Recurrence.run` does."""
 
     def __call__(
         self,

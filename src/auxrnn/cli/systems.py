@@ -1,0 +1,171 @@
+"""`auxrnn models` and `auxrnn cost`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from auxrnn import runs
+from auxrnn.arguments import parse
+from auxrnn.cli.output import Flag, print_json
+from auxrnn.cli.run_options import check_run, find_defaults, load_data
+from auxrnn.config import RunConfig
+from auxrnn.data.cache import describe_bytes
+from auxrnn.networks import count_weights
+from auxrnn.presets import PRESETS, name_system
+from auxrnn.progress import describe_seconds
+from auxrnn.training.cost import estimate_time, time_step
+from auxrnn.training.loop import Session
+from auxrnn.training.memory import (
+    estimate_growth,
+    estimate_unfused,
+    find_free_memory,
+    find_longest,
+    measure_step,
+)
+
+LONGEST_STEP = 120.0
+"""Seconds; a longer step is not done just to measure it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsArguments:
+    """Options of `models`."""
+
+    markdown: Flag = False
+    """Print the weights of every system at its published settings as a Markdown table: the one in docs/models.md."""
+    json: Flag = False
+    """Print one JSON object: title, paper, steps, options and published settings of each model by name."""
+
+
+def models(argv: Sequence[str]) -> int:
+    """List every system that `auxrnn train --model` takes: its paper, its weights, and what it reads.
+
+    Weights are those of its published settings, for MNIST's pixels and DBpedia's characters. `auxrnn train --model X
+    --help` shows these settings as the defaults of all options.
+
+    example:  auxrnn models
+    """
+    from auxrnn.experiments import parameters  # noqa: PLC0415 - only this needs it
+
+    arguments = parse(ModelsArguments, argv, "models", description=models.__doc__ or "")
+    if arguments.markdown:
+        print(parameters.make_table(), end="")
+        return 0
+    rows: dict[str, dict[str, Any]] = {
+        name: preset._asdict()
+        | {
+            "weights_mnist": parameters.count(parameters.Variant(name), parameters.MNIST),
+            "weights_dbpedia": parameters.count(parameters.Variant(name), parameters.DBPEDIA),
+        }
+        for name, preset in PRESETS.items()
+    }
+    if arguments.json:
+        print_json(rows)
+        return 0
+    table = Table("--model", "what it is", "paper", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("weights\nMNIST", justify="right")
+    table.add_column("\nDBpedia", justify="right")
+    table.add_column("reads")
+    for name, row in rows.items():
+        weights = ["-" if row[key] is None else f"{row[key]:,}" for key in ("weights_mnist", "weights_dbpedia")]
+        reads = "characters" if row["reads"] == "tokens" else "all"
+        table.add_row(name, f"{row['title']}: {row['summary']}", row["paper"], *weights, reads)
+    Console().print(table)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostArguments:
+    """Options of `cost` beside those of the run itself."""
+
+    run: RunConfig
+    config: Path | None = None
+    """TOML file with defaults for these options, or a shipped one: paper, mnist14."""
+    memory: float | None = None
+    """Gigabytes that a training step may take (None: what is free here)."""
+    json: Flag = False
+    """Print one JSON object."""
+
+
+def cost(argv: Sequence[str]) -> int:
+    """Say what a training would take, without training: weights, memory and time of a step, and what fits.
+
+    Takes the options of `auxrnn train`. Memory is estimated from a few short rows, and measured in one step on the
+    longest sequences if that fits. For attention it also says what a matrix of all steps by all steps would take: what
+    made the paper call long sequences infeasible.
+
+    Examples:
+      auxrnn cost mnist --model transformer
+      auxrnn cost needle --length 16384 --model dmca --memory 16
+    """
+    run = find_defaults(argv)
+    default = None if run is None else CostArguments(run=run)
+    arguments = parse(CostArguments, argv, "cost", default=default, description=cost.__doc__ or "")
+    check_run(argv, arguments.run)
+    config = runs.settle(arguments.run)
+    dataset = load_data(config)
+    session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
+    free = find_free_memory(session.network.device)
+    given = free if arguments.memory is None else int(arguments.memory * 1e9)
+    facts = _find_costs(config, session, given=given, free=free)
+    if arguments.json:
+        print_json(facts)
+    else:
+        _print_costs(facts)
+    return 0
+
+
+def _find_costs(config: RunConfig, session: Session, *, given: int | None, free: int | None) -> dict[str, Any]:
+    rows, longest = config.schedule.batch_size, find_longest(session)
+    growth = estimate_growth(session)
+    has_attention = "num_heads" in PRESETS[config.model.model].options
+    unfused = estimate_unfused(session) if has_attention else None
+    estimated = growth.bytes_for(rows, longest)
+    num_updates = sum(phase.num_steps for phase in session.phases)
+    seconds = {phase.name: time_step(session, phase, total_step=num_updates // 2) for phase in session.phases}
+    facts = {
+        "system": name_system(config.model.model, config.loss.objective),
+        "weights": count_weights(session.network),
+        "batch_size": rows,
+        "steps": longest,
+        "estimated_bytes": estimated,
+        "measured_bytes": None,
+        "unfused_bytes": None if unfused is None else unfused.bytes_for(rows, longest),
+        "seconds_per_update": seconds,
+        "training_seconds": estimate_time(session).seconds,
+        "updates": num_updates,
+        "memory_bytes": given,
+        "longest_steps": None if given is None else growth.longest(given, rows),
+        "largest_batch": None if given is None else growth.most_rows(given, longest),
+        "unfused_longest_steps": None if unfused is None or given is None else unfused.longest(given, rows),
+    }
+    if (free is None or estimated < free) and max(seconds.values()) < LONGEST_STEP:
+        facts["measured_bytes"] = measure_step(session)
+    return facts
+
+
+def _print_costs(facts: dict[str, Any]) -> None:
+    measured, given = facts["measured_bytes"], facts["memory_bytes"]
+    lines = {
+        "system": f"{facts['system']}, {facts['weights']:,} weights",
+        "batch": f"{facts['batch_size']} sequences of up to {facts['steps']:,} steps",
+        "memory of a step": f"estimated {describe_bytes(facts['estimated_bytes'])}, "
+        + ("not measured: too large or too slow here" if measured is None else f"measured {describe_bytes(measured)}"),
+    }
+    if facts["unfused_bytes"] is not None:
+        lines["unfused attention"] = f"would need {describe_bytes(facts['unfused_bytes'])}" + (
+            "" if given is None else f"; {describe_bytes(given)} hold {facts['unfused_longest_steps']:,} steps"
+        )
+    for phase, seconds in facts["seconds_per_update"].items():
+        lines[f"time of a step, {phase}"] = f"{seconds:.3g} seconds"
+    lines["whole training"] = f"{facts['updates']:,} updates, {describe_seconds(facts['training_seconds'])}"
+    if given is not None:
+        steps, rows = facts["longest_steps"], facts["largest_batch"]
+        lines[f"in {describe_bytes(given)} fit"] = f"{steps:,} steps at this batch size, or batches of {rows:,}"
+    for name, text in lines.items():
+        print(f"{name:<26}{text}")

@@ -1,0 +1,48 @@
+"""Rows that end together, moved so that they begin together: what models that count from the beginning need."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from auxrnn.structs import Steps
+
+
+class Aligned(NamedTuple):
+    """Sequences that begin together at column 0; row b is the first `length_B[b]` columns."""
+
+    x_BT: Steps
+    length_B: Int[Tensor, " B"]
+
+
+def align_left(x_BT: Steps, first_B: Int[Tensor, " B"] | None) -> Aligned:
+    """Shift each row so that it begins at column 0; without `first_B` the steps come back as they are, uncopied.
+
+    What stands behind a row means nothing, but it is finite where the row is: none of the padding that came in is
+    kept, the row's last step is repeated instead.
+    """
+    num_rows, num_columns = x_BT.shape[:2]
+    if first_B is None:
+        return Aligned(x_BT, torch.full((num_rows,), num_columns, dtype=torch.long, device=x_BT.device))
+    first_B1 = first_B.unsqueeze(1)
+    column_BT = (first_B1 + torch.arange(num_columns, device=x_BT.device)).clamp(max=num_columns - 1)
+    row_B1 = torch.arange(num_rows, device=x_BT.device).unsqueeze(1)
+    return Aligned(x_BT[row_B1, column_BT], num_columns - first_B)
+
+
+def find_real(length_B: Int[Tensor, " B"], num_columns: int) -> Bool[Tensor, "B T"]:
+    """Tell which columns of left-aligned rows hold a step of the row; the others are padding."""
+    return torch.arange(num_columns, device=length_B.device) < length_B.unsqueeze(1)
+
+
+def clear_padding(x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
+    """Put zeros where no step is real; None says that all are."""
+    return x_BTH if real_BT is None else x_BTH.masked_fill(~real_BT.unsqueeze(2), 0)
+
+
+def average_real(x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B H"]:
+    """Give the mean over the real steps of each row; None says that all are."""
+    if real_BT is None:
+        return x_BTH.mean(dim=1)
+    return clear_padding(x_BTH, real_BT).sum(dim=1) / real_BT.sum(dim=1, keepdim=True)

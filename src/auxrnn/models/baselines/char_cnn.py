@@ -1,0 +1,126 @@
+"""The character-level convolutional networks of Zhang, Zhao and LeCun (2015).
+
+Dimension letters of this file: `K` columns of a kernel, `H` filters, `W` frames (what is left of the steps after
+convolutions and pools).
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from auxrnn.models.baselines.text_window import fix_length
+
+
+class Layer(NamedTuple):
+    """One convolution, without padding, and the non-overlapping max-pool behind it (1: none)."""
+
+    kernel_size: int
+    pool_size: int
+
+
+class Sizes(NamedTuple):
+    """What tells the small network from the large one (their tables 1 and 2)."""
+
+    num_filters: int
+    dense_size: int
+    init_std: float
+
+
+LAYERS = (Layer(7, 3), Layer(7, 3), Layer(3, 1), Layer(3, 1), Layer(3, 1), Layer(3, 3))
+SIZES = {"small": Sizes(256, 1024, 0.05), "large": Sizes(1024, 2048, 0.02)}
+
+
+class CharCNN(nn.Module):
+    """Six convolutions over one-hot characters, and two dense layers with dropout.
+
+    A text is cut to its first `num_steps` characters; behind a shorter one the characters are all-zero vectors.
+    """
+
+    def __init__(
+        self, vocabulary_size: int, *, size: Literal["small", "large"], num_steps: int, dropout: float
+    ) -> None:
+        super().__init__()
+        if num_steps < count_steps(1):
+            raise ValueError(
+                f"num_steps is {num_steps}, too short for the pools of a char-CNN; it must be at least {count_steps(1)}"
+            )
+        num_filters, dense_size, init_std = SIZES[size]
+        self.vocabulary_size = vocabulary_size
+        self.num_steps = num_steps
+        self.num_frames = count_frames(num_steps)
+        self.output_size = dense_size
+        self.first = nn.Conv1d(vocabulary_size, num_filters, LAYERS[0].kernel_size)
+        self.others = nn.ModuleList(nn.Conv1d(num_filters, num_filters, layer.kernel_size) for layer in LAYERS[1:])
+        self.dense = nn.Sequential(
+            nn.Linear(num_filters * self.num_frames, dense_size),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(dense_size, dense_size),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+        )
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=init_std)
+
+    def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
+        """Give the last dense layer's features; the cost of the convolutions grows with the longest row."""
+        text_BT, length_B = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
+        num_frames = min(self.num_frames, count_unlike_frames(int(length_B.max())))
+        h_BHW = self.convolve(text_BT[:, : count_steps(num_frames)])
+        return self.dense(repeat_last(h_BHW, num_frames=self.num_frames).flatten(1))  # type: ignore[no-any-return]
+
+    def convolve(self, x_BT: Int[Tensor, "B T"]) -> Float[Tensor, "B H W"]:
+        """Give the frames behind the last pool, as many as `x_BT` has columns for."""
+        h_BHW = F.relu(F.max_pool1d(convolve_one_hot(x_BT, self.first), LAYERS[0].pool_size))
+        for convolution, layer in zip(self.others, LAYERS[1:], strict=True):
+            # The larger of two numbers is rectified to the larger of the rectified two: pooling first saves work.
+            h_BHW = F.relu(F.max_pool1d(convolution(h_BHW), layer.pool_size))
+        return h_BHW
+
+
+def convolve_one_hot(x_BT: Int[Tensor, "B T"], convolution: nn.Conv1d) -> Float[Tensor, "B H W"]:
+    """Give what `convolution` does on the one-hot vectors of tokens; one more than the last token is all zeros.
+
+    Every column of a kernel is a table with a row for each token, and a frame is the sum of K rows: no products.
+    """
+    (kernel_size,) = convolution.kernel_size
+    assert convolution.bias is not None
+    weight_KVH = F.pad(convolution.weight.permute(2, 1, 0), (0, 0, 0, 1))
+    # A frame sums K rows, so each brings its share of the bias.
+    table_KVH = weight_KVH + convolution.bias / kernel_size
+    first_row_K = torch.arange(kernel_size, device=x_BT.device) * table_KVH.shape[1]
+    row_BWK = x_BT.unfold(1, kernel_size, 1) + first_row_K
+    h_WH = F.embedding_bag(row_BWK.flatten(0, 1), table_KVH.flatten(0, 1), mode="sum")
+    return h_WH.reshape(*row_BWK.shape[:2], -1).transpose(1, 2)
+
+
+def repeat_last(h_BHW: Float[Tensor, "B H W"], *, num_frames: int) -> Float[Tensor, "B H W2"]:
+    """Repeat the last frame until there are `num_frames`."""
+    num_missing = num_frames - h_BHW.shape[2]
+    return torch.cat([h_BHW, h_BHW[..., -1:].expand(-1, -1, num_missing)], dim=2)
+
+
+def count_frames(num_steps: int) -> int:
+    """Tell how many frames a text of `num_steps` characters has behind the last pool."""
+    for layer in LAYERS:
+        num_steps = (num_steps - layer.kernel_size + 1) // layer.pool_size
+    return num_steps
+
+
+def count_steps(num_frames: int) -> int:
+    """Tell how many characters `num_frames` frames see: the shortest text that has so many."""
+    for layer in reversed(LAYERS):
+        num_frames = num_frames * layer.pool_size + layer.kernel_size - 1
+    return num_frames
+
+
+def count_unlike_frames(length: int) -> int:
+    """Tell how many frames suffice for a text of `length` characters: the frames that see any, and one that does not.
+
+    All frames behind that one see padding alone, and so are the same.
+    """
+    columns_per_frame = count_steps(2) - count_steps(1)
+    return -(-length // columns_per_frame) + 1

@@ -1,0 +1,185 @@
+"""Every system that the paper compares, with the settings that its authors published.
+
+`settings` are what differs from the defaults of `config`. They stand below a config file's values and flags where the
+file names the model, and between file and flags where `--model` does.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+ModelName = Literal[
+    "lstm",
+    "gru",
+    "irnn",
+    "urnn",
+    "transformer",
+    "dmca",
+    "lm_lstm",
+    "sa_lstm",
+    "char_cnn",
+    "conv_rnn",
+    "vdcnn",
+]
+
+_MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window")
+_AUXILIARY = (
+    "objective",
+    "auxiliary_window",
+    "auxiliary_weight",
+    "sampling_steps",
+    "feedback",
+    "num_segments",
+    "segment_length",
+    "placement",
+    "order",
+    "anchor_scope",
+    "decoder_layers",
+    "tie_decoder",
+    "pretrain_steps",
+    "pretrain_epochs",
+    "joint",
+)
+_ATTENTION = ("hidden_size", "num_layers", "num_heads", "dropout", "head_size", "drop_connect")
+
+_PLAIN = {"objective": "none"}
+"""No auxiliary loss, unless one is asked for."""
+_WHOLE = {"segment_length": "full", "supervised_window": "full", "auxiliary_window": "full", "decoder_layers": 1}
+_PRETRAINED = _WHOLE | {"num_segments": 1, "joint": False, "sampling_steps": 0}
+_LINEAR = {"embedding_size": 0, "head_size": 0, "drop_connect": 0.0}
+"""Pixels as they are, and a linear layer on the last state."""
+_NOAM = {
+    "optimizer": "adam",
+    "lr": 2 * (128 * 8000) ** -0.5,
+    "warmup_steps": 8000,
+    "label_smoothing": 0.1,
+    "clip_norm": 0.0,
+}
+"""tensor2tensor's: 2 / sqrt(width) * min(step / warmup ** 1.5, 1 / sqrt(step))."""
+_SGD = {"optimizer": "sgd", "lr": 0.01, "lr_halving_epochs": 3.0, "clip_norm": 0.0}
+
+
+class Preset(NamedTuple):
+    """One system."""
+
+    title: str
+    summary: str
+    paper: str
+    reads: Literal["both", "tokens"]
+    """Which steps it takes: vectors and tokens, or tokens alone."""
+    options: tuple[str, ...]
+    """The fields of the model's own groups of `config` that mean something to it."""
+    settings: dict[str, Any]
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it reads step by step, so that gradients can be cut and steps be streamed."""
+        return "supervised_window" in self.options
+
+
+PRESETS: dict[ModelName, Preset] = {
+    "lstm": Preset(
+        "LSTM",
+        "the main network; with --objective reconstruct the r-LSTM, with predict the p-LSTM",
+        "Hochreiter and Schmidhuber 1997",
+        "both",
+        (*_MAIN, *_AUXILIARY, "gate_init"),
+        _PLAIN,
+    ),
+    "gru": Preset(
+        "GRU",
+        "gated recurrent units; carries --objective reconstruct and predict as well",
+        "Cho et al. 2014",
+        "both",
+        (*_MAIN, *_AUXILIARY, "gate_init"),
+        _PLAIN | {"gate_init": "zero"},
+    ),
+    "irnn": Preset(
+        "iRNN",
+        "rectified linear units that start from the identity",
+        "Le, Jaitly and Hinton 2015",
+        "both",
+        (*_MAIN, *_AUXILIARY),
+        _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
+    ),
+    "urnn": Preset(
+        "uRNN",
+        "complex units with a unitary recurrence",
+        "Arjovsky, Shah and Bengio 2016",
+        "both",
+        (*_MAIN, *_AUXILIARY),
+        _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
+    ),
+    "transformer": Preset(
+        "Transformer",
+        "self-attention over all steps, tensor2tensor's transformer_tiny",
+        "Vaswani et al. 2017",
+        "both",
+        (*_ATTENTION, "filter_size"),
+        _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 2, "dropout": 0.1},
+    ),
+    "dmca": Preset(
+        "T-DMCA",
+        "local and memory-compressed attention in turn, with convolutions",
+        "Liu et al. 2018",
+        "both",
+        (*_ATTENTION, "block_length", "block_reach", "compression"),
+        _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 5, "dropout": 0.1},
+    ),
+    "lm_lstm": Preset(
+        "LM-LSTM",
+        "pretrained as a language model over whole sequences: predict, from the first step",
+        "Dai and Le 2015",
+        "both",
+        (*_MAIN, *_AUXILIARY, "gate_init"),
+        _PRETRAINED | {"objective": "predict"},
+    ),
+    "sa_lstm": Preset(
+        "SA-LSTM",
+        "pretrained as a sequence autoencoder: reconstruct, from the last step, with the same weights",
+        "Dai and Le 2015",
+        "both",
+        (*_MAIN, *_AUXILIARY, "gate_init"),
+        _PRETRAINED | {"objective": "reconstruct", "placement": "immediate", "order": "forward", "tie_decoder": True},
+    ),
+    "char_cnn": Preset(
+        "char-CNN",
+        "six convolutions over characters, small or large",
+        "Zhang, Zhao and LeCun 2015",
+        "tokens",
+        ("size", "dropout", "pad_to"),
+        _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014},
+    ),
+    "conv_rnn": Preset(
+        "CNN+RNN",
+        "three convolutions, then a bidirectional LSTM",
+        "Xiao and Cho 2016",
+        "tokens",
+        ("hidden_size", "embedding_size", "dropout", "pad_to"),
+        _PLAIN
+        | {"hidden_size": 128, "embedding_size": 8, "dropout": 0.5, "pad_to": 1014, "optimizer": "adadelta", "lr": 1.0}
+        | {"clip_norm": 5.0},
+    ),
+    "vdcnn": Preset(
+        "VDCNN",
+        "very deep convolutions: 9, 17 or 29 layers",
+        "Conneau et al. 2016",
+        "tokens",
+        ("depth", "embedding_size", "pad_to"),
+        _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024},
+    ),
+}
+
+MODEL_OPTIONS = frozenset(option for preset in PRESETS.values() for option in preset.options)
+"""All options that mean something to some models and nothing to others."""
+
+
+def find_settings(model: object) -> dict[str, Any]:
+    """Give the published settings of a model, its name among them; nothing for what is no model."""
+    return next(({"model": name} | preset.settings for name, preset in PRESETS.items() if name == model), {})
+
+
+def name_system(model: ModelName, objective: str) -> str:
+    """Give what people call a model with an auxiliary loss: r-LSTM, p-GRU, Transformer."""
+    title = PRESETS[model].title
+    if model in ("lm_lstm", "sa_lstm"):
+        return title
+    return {"reconstruct": "r-", "predict": "p-"}.get(objective, "") + title

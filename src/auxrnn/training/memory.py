@@ -1,0 +1,232 @@
+"""Memory of one training step: estimated before it is needed, and measured.
+
+What a step holds at its peak is mostly what autograd keeps for the way back. That is counted on one or two short rows;
+it grows in proportion to the rows, and with the steps as far as gradients reach.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from auxrnn.auxiliary.predict import Predict
+from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.config import Window
+from auxrnn.data.batches import by_length, to_batch
+from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training.cost import on_trial
+from auxrnn.training.loop import Session
+from auxrnn.training.optimizers import KINDS, make_optimizer
+from auxrnn.training.phases import Phase
+from auxrnn.training.step import Network, back_propagate, compute_losses
+
+LONGEST_PROBE = 512
+"""Steps by which all that grows without end has shown how: two blocks of local attention."""
+
+
+LONGEST_REACH = 4096
+"""A longer reach than this is not probed, but taken for endless."""
+
+
+class Growth(NamedTuple):
+    """How the bytes of a step grow with rows and steps; the process itself and its weights are not counted."""
+
+    fixed: float
+    """Gradients, what the optimizer keeps, what all rows share."""
+    per_row: float
+    per_step: float
+    per_pair: float
+    """For each pair of steps: 0 unless attention keeps its matrix."""
+    per_input: float
+    """For each step of the batch itself, which is read whole however short gradients are."""
+    reach: int | None
+    """Steps after which only the batch itself grows; None where all does."""
+
+    def bytes_for(self, num_rows: int, num_steps: int) -> int:
+        """Give the bytes of a batch."""
+        steps = num_steps if self.reach is None else min(num_steps, self.reach)
+        a_row = self.per_row + self.per_step * steps + self.per_pair * steps**2 + self.per_input * num_steps
+        return int(self.fixed + num_rows * a_row)
+
+    def most_rows(self, num_bytes: int, num_steps: int) -> int:
+        """Give the size of the largest batch that fits, perhaps 0."""
+        return max(0, int((num_bytes - self.fixed) / max(self.bytes_for(1, num_steps) - self.fixed, 1)))
+
+    def longest(self, num_bytes: int, num_rows: int) -> int:
+        """Give the largest number of steps that fits, perhaps 0."""
+        low, high = 0, 2**50
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.bytes_for(num_rows, middle) <= num_bytes else (low, middle)
+        return low
+
+
+def estimate_growth(session: Session) -> Growth:
+    """Estimate what the hungriest phase of a training holds, from a few short rows."""
+    with on_trial(session.network):
+        growths = [_estimate_phase(session, phase) for phase in session.phases]
+    return max(growths, key=lambda growth: growth.bytes_for(session.batches.batch_size, find_longest(session)))
+
+
+def estimate_unfused(session: Session) -> Growth:
+    """Estimate the same with attention that keeps its whole matrix of steps by steps, as the paper had it."""
+    with sdpa_kernel(SDPBackend.MATH):
+        return estimate_growth(session)
+
+
+def find_longest(session: Session) -> int:
+    """Give the length of the longest sequence that any phase trains on."""
+    return int(session.pretrain_batches.split.length_N.max())
+
+
+def _estimate_phase(session: Session, phase: Phase) -> Growth:
+    batch = session.batches_of(phase).at(0, phase=phase.name).to(session.network.device)
+    reach = _find_reach(session, phase)
+    longest = min(batch.x_BT.shape[1], LONGEST_PROBE if reach is None else reach)
+    lengths = [max(1, longest // part) for part in (4, 2, 1)]
+    kept = [_count_kept(session, phase, _cut(batch, 1, length)) for length in lengths]
+    pair = _count_kept(session, phase, _cut(batch, 2, lengths[-1]))
+    shared = 2 * kept[-1] - pair
+    per_row, per_step, per_pair = _fit([float(count - shared) for count in kept], lengths)
+    num_kept = sum(name != "step" for name in KINDS[session.settings.optimizer].kept)
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in session.network.parameters())
+    input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
+    return Growth(shared + (1 + num_kept) * weights, per_row, per_step, per_pair, 2.0 * input_bytes, reach)
+
+
+def _find_reach(session: Session, phase: Phase) -> int | None:
+    """Give the steps that gradients of a phase reach at most; None where that is all, however many there are."""
+    if not isinstance(session.network, Network):
+        return None
+    objective = session.network.objective
+    windows: list[Window] = [session.settings.supervised_window] if phase.is_supervised else []
+    if phase.is_auxiliary:
+        assert isinstance(objective, Reconstruct | Predict)
+        windows += [objective.window, objective.geometry.segment_length + 1]
+    steps = [window for window in windows if window != "full"]
+    return None if len(steps) < len(windows) or max(steps) > LONGEST_REACH else max(1, *steps)
+
+
+def _cut(batch: SequenceBatch, num_rows: int, num_steps: int) -> SequenceBatch:
+    """Give the ends of the first rows; where there are too few, they are repeated."""
+    row_R = torch.arange(num_rows, device=batch.label_B.device) % len(batch.label_B)
+    num_dropped = batch.x_BT.shape[1] - num_steps
+    first_R = None if batch.first_B is None else (batch.first_B[row_R] - num_dropped).clamp(min=0)
+    return SequenceBatch(batch.x_BT[row_R, num_dropped:], batch.label_B[row_R], first_R)
+
+
+def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
+    """Count the bytes that autograd keeps of a batch: each piece of memory once, and no weights."""
+    weights = {parameter.untyped_storage().data_ptr() for parameter in session.network.parameters()}
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        compute_losses(
+            session.network, batch, task=session.task_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5
+        )
+    return sum(kept.values())
+
+
+def _fit(counts: Sequence[float], lengths: Sequence[int]) -> tuple[float, float, float]:
+    """Give a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide."""
+    (y0, y1, y2), (t0, t1, t2) = counts, lengths
+    if len({t0, t1, t2}) < 3:
+        return y2, 0.0, 0.0
+    slope, next_slope = (y1 - y0) / (t1 - t0), (y2 - y1) / (t2 - t1)
+    c = (next_slope - slope) / (t2 - t0)
+    # A little bend comes of rounding to whole blocks; taken for growth it would carry far.
+    if abs(c) * t2 < 0.05 * abs(next_slope):
+        b = (y2 - y0) / (t2 - t0)
+        return y2 - b * t2, b, 0.0
+    b = slope - c * (t0 + t1)
+    return y0 - b * t0 - c * t0**2, b, c
+
+
+def measure_step(session: Session) -> int | None:
+    """Do one update on the longest sequences and give its peak of memory; None where the system does not tell.
+
+    The hungriest phase is the last: it has all losses. The session is spent afterwards: its weights have moved.
+    """
+    network, phase = session.network, session.phases[-1]
+    split = session.batches_of(phase).split
+    batch = to_batch(split.select(by_length(split)[-session.batches.batch_size :])).to(network.device)
+    optimizer = make_optimizer(session.settings.optimizer, network, lr=phase.lr_at(0))
+    try:
+        before = _start_measuring(network.device)
+    except OSError:
+        return None
+    losses = compute_losses(
+        network, batch, task=session.task_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5
+    )
+    back_propagate(network, losses.combine(session.settings.auxiliary_weight), clip_norm=session.settings.clip_norm)
+    optimizer.step()
+    return _read_peak(network.device) - before
+
+
+class Memory(NamedTuple):
+    """Bytes that a process holds: now, and at most since `reset_peak`."""
+
+    now: int
+    peak: int
+
+
+def measure_memory() -> Memory:
+    """Read the memory of this process from Linux; elsewhere this raises an OSError."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    now, peak = (int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    return Memory(now, peak)
+
+
+def reset_peak() -> None:
+    """Let the peak of `measure_memory` start from what is held now (Linux)."""
+    handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
+    try:
+        os.write(handle, b"5")
+    finally:
+        os.close(handle)
+
+
+def _start_measuring(device: torch.device) -> int:
+    """Begin to watch for a peak, and give what is held now."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.memory_allocated(device)
+    reset_peak()
+    return measure_memory().now
+
+
+def _read_peak(device: torch.device) -> int:
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else measure_memory().peak
+
+
+def find_free_memory(device: torch.device) -> int | None:
+    """Give the bytes that are free for a training on a device; None where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free = int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+    return min([free, *_find_limits()])
+
+
+def _find_limits() -> list[int]:
+    """Give what is left of a limit that a container sets, if it does."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit = (folder / "memory.max").read_text().strip()
+        used = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())["anon"]
+        return [] if limit == "max" else [max(0, int(limit) - int(used))]
+    except (OSError, KeyError, ValueError):
+        return []
