@@ -1,9 +1,10 @@
 """Rates and probabilities: the paper's values, and never out of range."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn.training.schedules import pretrain_lr, train_lr, true_token_probability
+from auxrnn.training.schedules import pretrain_lr, train_lr, true_token_probability, warmup_lr
 
 STEPS = st.integers(0, 10**7)
 RATES = st.floats(1e-6, 1.0)
@@ -52,3 +53,16 @@ def test_the_rate_of_pretraining_stays_in_range_and_never_rises(step, more, num_
 def test_the_rate_of_training_stays_in_range_and_never_rises(step, more, halving_steps, lr):
     first, later = (train_lr(at, halving_steps=halving_steps, lr=lr) for at in (step, step + more))
     assert 0 <= later <= first <= lr
+
+
+def test_a_warm_up_is_tensor2tensors():
+    peak = 2.0 * (128 * 8000) ** -0.5
+    for step in (0, 1, 500, 7_999, 8_000, 100_000):
+        published = 2.0 * 128**-0.5 * min((step + 1) * 8000**-1.5, (step + 1) ** -0.5)
+        assert warmup_lr(step, warmup_steps=8000, lr=peak) == pytest.approx(published, rel=1e-12)
+
+
+@given(STEPS, st.integers(1, 10**5), RATES)
+def test_a_warm_up_never_exceeds_its_rate_and_reaches_it_once(step, warmup_steps, lr):
+    assert 0 < warmup_lr(step, warmup_steps=warmup_steps, lr=lr) <= lr
+    assert warmup_lr(warmup_steps - 1, warmup_steps=warmup_steps, lr=lr) == lr

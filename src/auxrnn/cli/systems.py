@@ -18,18 +18,18 @@ from auxrnn.data.cache import describe_bytes
 from auxrnn.networks import count_weights
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds
-from auxrnn.training.cost import estimate_time, time_step
+from auxrnn.training.cost import estimate_time, time_row
 from auxrnn.training.loop import Session
 from auxrnn.training.memory import (
-    estimate_growth,
     estimate_unfused,
     find_free_memory,
+    find_hungriest,
     find_longest,
     measure_step,
 )
 
 LONGEST_STEP = 120.0
-"""Seconds; a longer step is not done just to measure it."""
+"""Seconds; a step that takes longer row by row is not done just to measure it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,31 +122,30 @@ def cost(argv: Sequence[str]) -> int:
 
 def _find_costs(config: RunConfig, session: Session, *, given: int | None, free: int | None) -> dict[str, Any]:
     rows, longest = config.schedule.batch_size, find_longest(session)
-    growth = estimate_growth(session)
+    hungriest, growth = find_hungriest(session)
     has_attention = "num_heads" in PRESETS[config.model.model].options
     unfused = estimate_unfused(session) if has_attention else None
     estimated = growth.bytes_for(rows, longest)
-    num_updates = sum(phase.num_steps for phase in session.phases)
-    seconds = {phase.name: time_step(session, phase, total_step=num_updates // 2) for phase in session.phases}
-    facts = {
+    measured = None
+    if (free is None or estimated < free) and rows * time_row(session, hungriest) < LONGEST_STEP:
+        measured = measure_step(session, hungriest)
+    estimate = estimate_time(session)
+    return {
         "system": name_system(config.model.model, config.loss.objective),
         "weights": count_weights(session.network),
         "batch_size": rows,
         "steps": longest,
         "estimated_bytes": estimated,
-        "measured_bytes": None,
+        "measured_bytes": measured,
         "unfused_bytes": None if unfused is None else unfused.bytes_for(rows, longest),
-        "seconds_per_update": seconds,
-        "training_seconds": estimate_time(session).seconds,
-        "updates": num_updates,
+        "seconds_per_update": estimate.seconds_per_update,
+        "training_seconds": estimate.seconds,
+        "updates": sum(phase.num_steps for phase in session.phases),
         "memory_bytes": given,
         "longest_steps": None if given is None else growth.longest(given, rows),
         "largest_batch": None if given is None else growth.most_rows(given, longest),
         "unfused_longest_steps": None if unfused is None or given is None else unfused.longest(given, rows),
     }
-    if (free is None or estimated < free) and max(seconds.values()) < LONGEST_STEP:
-        facts["measured_bytes"] = measure_step(session)
-    return facts
 
 
 def _print_costs(facts: dict[str, Any]) -> None:

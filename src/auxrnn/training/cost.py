@@ -21,8 +21,10 @@ LONGEST_TRIAL = 2.0
 class Estimate(NamedTuple):
     """How long a training takes here, measured on a few batches."""
 
-    seconds_per_update: float
+    seconds_per_update: dict[str, float]
+    """Of each phase by name."""
     seconds: float
+    """Of the whole training, with its evaluations."""
 
 
 def estimate_time(session: Session) -> Estimate:
@@ -30,26 +32,34 @@ def estimate_time(session: Session) -> Estimate:
 
     Scheduled sampling is tried at the middle of what the run will see of it.
     """
-    num_updates = sum(phase.num_steps for phase in session.phases)
-    seconds = sum(phase.num_steps * time_step(session, phase, total_step=num_updates // 2) for phase in session.phases)
-    seconds_per_update = seconds / max(num_updates, 1)
-    return Estimate(seconds_per_update, seconds + _evaluation_seconds(session))
+    middle = sum(phase.num_steps for phase in session.phases) // 2
+    of_update = {phase.name: time_step(session, phase, total_step=middle) for phase in session.phases}
+    seconds = sum(phase.num_steps * of_update[phase.name] for phase in session.phases)
+    return Estimate(of_update, seconds + _evaluation_seconds(session))
 
 
 def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
     """Give the least seconds that losses and gradients of a batch of average length take."""
-    settings, batches = session.settings, session.batches_of(phase)
-    probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
+    batches = session.batches_of(phase)
     batch = batches.at(0, phase=phase.name).to(session.network.device)
-
-    def learn(some: SequenceBatch) -> None:
-        draws, task = Draws(0, "trial", 0), session.task_of(phase)
-        losses = compute_losses(session.network, some, task=task, draws=draws, true_probability=probability)
-        back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
-
     with on_trial(session.network):
-        seconds = _time_rows(learn, batch)
+        seconds = _time_rows(lambda some: _learn(session, phase, some, total_step=total_step), batch)
     return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
+
+
+def time_row(session: Session, phase: Phase) -> float:
+    """Give the least seconds of a single row: more than its share of a batch, but soon known."""
+    batch = session.batches_of(phase).at(0, phase=phase.name).to(session.network.device).head(1)
+    with on_trial(session.network):
+        return _time_rows(lambda some: _learn(session, phase, some, total_step=0), batch)
+
+
+def _learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
+    """Do all of an update but the update."""
+    settings, draws, task = session.settings, Draws(0, "trial", 0), session.task_of(phase)
+    probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
+    losses = compute_losses(session.network, batch, task=task, draws=draws, true_probability=probability)
+    back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
 
 
 @contextmanager
@@ -76,6 +86,8 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> 
             start = time.perf_counter()
             use(batch.head(num_rows))
             least = min(least, time.perf_counter() - start)
+            if least > LONGEST_TRIAL:
+                break
         return least
 
     num_rows, tried = len(batch.label_B), 1

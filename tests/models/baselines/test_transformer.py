@@ -79,7 +79,8 @@ def test_the_whole_model_is_embedding_blocks_norm_and_mean():
     model = spread_weights(make_transformer())
     stack = model.stack
     x_BTD = torch.randn(B, T, D, dtype=torch.float64)
-    h_BTH = x_BTD @ stack.embedding.embedding.weight.T + stack.embedding.embedding.bias + slow_positions(T, H)
+    layer = stack.embedding.embedding
+    h_BTH = math.sqrt(H) * (x_BTD @ layer.weight.T + layer.bias) + slow_positions(T, H)
     for block in stack.blocks:
         h_BTH = copy_to_torch(block)(h_BTH)
     centered_BTH = h_BTH - h_BTH.mean(dim=2, keepdim=True)

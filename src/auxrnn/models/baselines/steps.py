@@ -13,7 +13,7 @@ MAX_TIMESCALE = 1e4
 
 
 class StepEmbedding(nn.Module):
-    """Vectors through a linear map, or tokens through a table, plus sinusoidal positions; then dropout.
+    """Vectors through a linear map, or tokens through a table, scaled, plus sinusoidal positions; then dropout.
 
     A `vocabulary_size` says that the steps are tokens; `input_size` then plays no part. Rows must begin at column 0.
     """
@@ -22,11 +22,13 @@ class StepEmbedding(nn.Module):
         super().__init__()
         self.hidden_size = hidden_size
         self.embedding: nn.Linear | nn.Embedding
+        # Small weights and a large factor: steps are about as large as positions, and tensor2tensor's learning rates
+        # fit. Without it, pixels are lost beside their places and nothing is learned for hundreds of updates.
+        self.scale = math.sqrt(hidden_size)
         if vocabulary_size is None:
-            self.embedding, self.scale = nn.Linear(input_size, hidden_size), 1.0
+            self.embedding = nn.Linear(input_size, hidden_size)
         else:
-            # Small weights and a large factor: tokens have unit variance, and tensor2tensor's learning rates fit.
-            self.embedding, self.scale = nn.Embedding(vocabulary_size, hidden_size), math.sqrt(hidden_size)
+            self.embedding = nn.Embedding(vocabulary_size, hidden_size)
             nn.init.normal_(self.embedding.weight, std=1 / math.sqrt(hidden_size))
         self.dropout = nn.Dropout(dropout)
 
