@@ -13,7 +13,9 @@ from auxrnn import cli
 from auxrnn.config import to_flags, unflatten
 from auxrnn.experiments import parameters
 from auxrnn.presets import PRESETS
-from auxrnn.runs import load_run
+from auxrnn.runs import load_dataset, load_run, open_session, prepare, settle
+from auxrnn.training.cost import estimate_time
+from auxrnn.training.memory import estimate_growth
 from command import call
 from own_data import write_csv
 
@@ -48,7 +50,7 @@ def texts(tmp_path_factory):
 
 def train(folder, data, words):
     model, *flags = words
-    result = call("train", data, "--model", model, *flags, "--train-steps", "4", "--batch-size", "8", "--threads", "1",
+    result = call("train", data, "--model", model, *flags, "--train-steps", "2", "--batch-size", "8", "--threads", "1",
                   "--checkpoint-every", "1", "--out", folder)  # fmt: skip
     assert result.code == 0, result.err
     return result
@@ -100,7 +102,7 @@ def test_the_cost_of_every_system_is_told(model, texts):
     assert facts["memory_bytes"] == 500_000_000
     assert facts["longest_steps"] > 0
     lines = call("cost", texts, "--model", model, *WORDS[model], "--train-steps", "3").out.splitlines()
-    assert lines[0].startswith(f"system                    {PRESETS[model].title}, ")
+    assert lines[0].startswith(f"{'system':<28}{PRESETS[model].title}, ")
 
 
 @pytest.mark.parametrize("model", [model for model, preset in PRESETS.items() if preset.reads == "tokens"])
@@ -177,13 +179,17 @@ def test_a_tied_decoder_has_no_weights_of_its_own(texts, tmp_path):
     assert network.objective.decoder.cell is network.encoder.cell
 
 
-def test_batch_statistics_do_not_depend_on_what_was_tried_before(texts, tmp_path, monkeypatch):
-    train(tmp_path / "one", texts, SYSTEMS["vdcnn"])
-    monkeypatch.setattr("auxrnn.training.cost.NUM_TRIED", 5)
-    train(tmp_path / "two", texts, SYSTEMS["vdcnn"])
-    one, two = (safetensors.torch.load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    assert any("running_mean" in name for name in one)
-    assert all(torch.equal(one[name], two[name]) for name in one)
+def test_trying_how_long_and_how_large_a_step_is_leaves_no_trace(texts):
+    values = {"data": str(texts), "model": "vdcnn", "depth": 9, "pad_to": 60, "batch_size": 4, "train_steps": 2}
+    config = settle(unflatten(values))
+    dataset = load_dataset(config)
+    session = open_session(config, dataset, prepare(config, dataset), None)
+    before = {name: value.clone() for name, value in session.network.state_dict().items()}
+    assert any("running_mean" in name for name in before)
+    estimate_growth(session)
+    estimate_time(session)
+    assert all(torch.equal(value, before[name]) for name, value in session.network.state_dict().items())
+    assert all(parameter.grad is None for parameter in session.network.parameters())
 
 
 def test_the_list_of_models_names_each_with_its_paper_and_weights():

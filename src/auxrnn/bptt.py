@@ -29,7 +29,7 @@ def read(encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, 
     """Read whole sequences, keeping the graph of their last `window` steps only.
 
     Memory for activations grows with `window`, not with T. A `window` of T or more is full back-propagation; a `window`
-    of 0 leaves the encoder without any gradient. Row b begins at column `first_B[b]`, from zeros.
+    of 0 leaves the encoder without any gradient. Row b begins at column `first_B[b]`, from the initial state.
     """
     return read_all(encoder, x_BT, [last_states(x_BT, window=window)], first_B=first_B)[0]
 
@@ -107,7 +107,7 @@ def _run_windows(
 ) -> RNNState:
     """Run the last `window` steps of all places of a reading together, aligned at their ends.
 
-    A window that would begin before its sequence begins late instead, from the zero state.
+    A window that would begin before its sequence begins late instead, from the initial state.
     """
     row_M, column_M, window = reading
     assert window != "full", "a full window has no start to run from"

@@ -104,7 +104,7 @@ class ModelConfig:
     num_layers: int = 1
     """Layers of the main network."""
     embedding_size: int = 128
-    """Width of the input embedding; 0 feeds the input as it is."""
+    """Width of the input embedding; 0 feeds vectors as they are, and gives tokens the width of the network."""
     decoder_layers: int = 2
     """Layers of the auxiliary network: the decoder's own for reconstruct, the main network counted in for predict."""
     tie_decoder: bool = False

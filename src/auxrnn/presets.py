@@ -78,7 +78,7 @@ class Preset(NamedTuple):
 PRESETS: dict[ModelName, Preset] = {
     "lstm": Preset(
         "LSTM",
-        "the main network; with --objective reconstruct the r-LSTM, with predict the p-LSTM",
+        "the main network; with --objective it is the r-LSTM or the p-LSTM",
         "Hochreiter and Schmidhuber 1997",
         "both",
         (*_MAIN, *_AUXILIARY, "gate_init"),
@@ -86,7 +86,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "gru": Preset(
         "GRU",
-        "gated recurrent units; carries --objective reconstruct and predict as well",
+        "gated recurrent units; carries --objective as well",
         "Cho et al. 2014",
         "both",
         (*_MAIN, *_AUXILIARY, "gate_init"),
@@ -126,7 +126,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "lm_lstm": Preset(
         "LM-LSTM",
-        "pretrained as a language model over whole sequences: predict, from the first step",
+        "pretrained to predict whole sequences: a language model",
         "Dai and Le 2015",
         "both",
         (*_MAIN, *_AUXILIARY, "gate_init"),
@@ -134,7 +134,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "sa_lstm": Preset(
         "SA-LSTM",
-        "pretrained as a sequence autoencoder: reconstruct, from the last step, with the same weights",
+        "pretrained to rebuild whole sequences: a sequence autoencoder",
         "Dai and Le 2015",
         "both",
         (*_MAIN, *_AUXILIARY, "gate_init"),
@@ -142,7 +142,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "char_cnn": Preset(
         "char-CNN",
-        "six convolutions over characters, small or large",
+        "six convolutions over characters; --size small or large",
         "Zhang, Zhao and LeCun 2015",
         "tokens",
         ("size", "dropout", "pad_to"),
@@ -160,7 +160,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "vdcnn": Preset(
         "VDCNN",
-        "very deep convolutions: 9, 17 or 29 layers",
+        "very deep convolutions; --depth 9, 17 or 29",
         "Conneau et al. 2016",
         "tokens",
         ("depth", "embedding_size", "pad_to"),

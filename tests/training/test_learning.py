@@ -8,12 +8,14 @@ the class, and so does predicting what follows the next cue; from there on the l
 import numpy as np
 import pytest
 
+import learning_checks
 from auxrnn.build import build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
 from auxrnn.data.sequences import Splits, from_array
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
+from learning_checks import CHECKS, DBPEDIA_PART
 
 NUM_CLASSES, NUM_STEPS, NUM_TELLING, WINDOW = 4, 80, 40, 10
 PRETRAIN_STEPS, TRAIN_STEPS, BATCH_SIZE, NUM_EXAMPLES = 800, 300, 32, 2000
@@ -34,13 +36,13 @@ def make_split(num_examples, seed):
     return from_array(x_NTD, label_N)
 
 
-def make_config(objective):
+def make_config(objective, model="lstm"):
     """Give every objective the same number of updates in all, and two halvings of the rate while labels count."""
     pretrain_steps = 0 if objective == "none" else PRETRAIN_STEPS
     train_steps = PRETRAIN_STEPS + TRAIN_STEPS - pretrain_steps
     return RunConfig(
         data=DataConfig(data="synthetic"),
-        model=ModelConfig(hidden_size=32, embedding_size=16, head_size=32),
+        model=ModelConfig(model=model, hidden_size=32, embedding_size=16, head_size=32),
         segments=SegmentConfig(segment_length=30, order="forward", placement="past"),
         loss=ObjectiveConfig(objective=objective, supervised_window=WINDOW, auxiliary_window=WINDOW, sampling_steps=0),
         schedule=ScheduleConfig(
@@ -54,9 +56,9 @@ def make_config(objective):
     )
 
 
-def accuracy_of(objective):
+def accuracy_of(objective, model="lstm"):
     """Train, and give the accuracy on new sequences in percent."""
-    config, recorder = make_config(objective), ListRecorder()
+    config, recorder = make_config(objective, model), ListRecorder()
     network = build_network(config, InputSpec(1 + NUM_CLASSES, None, NUM_CLASSES, NUM_STEPS))
     splits = Splits(make_split(NUM_EXAMPLES, 1), None, make_split(500, 2))
     train(build_session(config, network, splits, recorder=recorder, folder=None))
@@ -64,11 +66,23 @@ def accuracy_of(objective):
 
 
 @pytest.mark.slow
-def test_a_truncated_lstm_alone_stays_at_chance():
-    assert accuracy_of("none") < CHANCE + 15
+@pytest.mark.parametrize("model", ["lstm", "gru"])
+def test_a_truncated_network_alone_stays_at_chance(model):
+    assert accuracy_of("none", model) < CHANCE + 15
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("model", ["lstm", "gru"])
 @pytest.mark.parametrize("objective", ["reconstruct", "predict"])
-def test_an_auxiliary_objective_solves_it_with_the_same_window_and_updates(objective):
-    assert accuracy_of(objective) > CHANCE + 40
+def test_an_auxiliary_objective_solves_it_with_the_same_window_and_updates(objective, model):
+    assert accuracy_of(objective, model) > CHANCE + 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", CHECKS)
+def test_every_system_learns_and_a_cut_lstm_does_not_what_lies_before_its_window(name, tmp_path):
+    check = CHECKS[name]
+    if check.words.startswith("dbpedia") and not DBPEDIA_PART.exists():
+        pytest.skip("the part of DBpedia is not at hand")
+    assert check.least < learning_checks.accuracy_of(check, 0, tmp_path / "run") < check.most + 1e-9

@@ -5,10 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
 from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, print_json
@@ -28,6 +24,7 @@ from auxrnn.training.memory import (
     measure_step,
 )
 
+NAME_WIDTH = 13
 LONGEST_STEP = 120.0
 """Seconds; a step that takes longer row by row is not done just to measure it."""
 
@@ -67,15 +64,13 @@ def models(argv: Sequence[str]) -> int:
     if arguments.json:
         print_json(rows)
         return 0
-    table = Table("--model", "what it is", "paper", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("weights\nMNIST", justify="right")
-    table.add_column("\nDBpedia", justify="right")
-    table.add_column("reads")
     for name, row in rows.items():
-        weights = ["-" if row[key] is None else f"{row[key]:,}" for key in ("weights_mnist", "weights_dbpedia")]
-        reads = "characters" if row["reads"] == "tokens" else "all"
-        table.add_row(name, f"{row['title']}: {row['summary']}", row["paper"], *weights, reads)
-    Console().print(table)
+        reads = "characters alone" if row["reads"] == "tokens" else "pixels, numbers and characters"
+        on = {"MNIST": row["weights_mnist"], "DBpedia": row["weights_dbpedia"]}
+        weights = ", ".join(f"{count:,} on {data}" for data, count in on.items() if count is not None)
+        print(f"{name:<{NAME_WIDTH}}{row['title']} ({row['paper']})")
+        for line in (row["summary"], f"weights: {weights}; reads {reads}"):
+            print(" " * NAME_WIDTH + line)
     return 0
 
 
@@ -167,4 +162,4 @@ def _print_costs(facts: dict[str, Any]) -> None:
         steps, rows = facts["longest_steps"], facts["largest_batch"]
         lines[f"in {describe_bytes(given)} fit"] = f"{steps:,} steps at this batch size, or batches of {rows:,}"
     for name, text in lines.items():
-        print(f"{name:<26}{text}")
+        print(f"{name:<28}{text}")
