@@ -34,7 +34,7 @@ FROM_FILE = {
     "validation_fraction": 0.1, "model": "sa_lstm", "hidden_size": 9, "num_layers": 9, "embedding_size": 9,
     "decoder_layers": 9, "tie_decoder": True, "optimizer": "sgd", "warmup_steps": 9, "label_smoothing": 0.1,
     "head_size": 9, "drop_connect": 0.1, "gate_init": "chrono", "num_segments": 9, "segment_length": 9,
-    "placement": "past", "order": "forward", "anchor_scope": "batch", "objective": "predict",
+    "placement": "past", "order": "forward", "anchor_scope": "batch", "objective": "reconstruct",
     "supervised_window": "full", "auxiliary_window": 9, "auxiliary_weight": 0.1, "sampling_steps": 9,
     "feedback": "argmax", "pretrain_epochs": 9.0, "train_epochs": 9.0, "joint": False, "batch_size": 9, "lr": 0.1,
     "lr_halving_epochs": 9.0, "clip_norm": 9.0, "init_from": "a", "seed": 9, "threads": 9, "device": "meta",
@@ -48,7 +48,7 @@ FROM_FLAGS = {
     "embedding_size": 8, "decoder_layers": 8, "tie_decoder": False, "optimizer": "adam", "warmup_steps": 8,
     "label_smoothing": 0.2,
     "head_size": 8, "drop_connect": 0.2, "gate_init": "forget-one", "num_segments": 8, "segment_length": 8,
-    "placement": "immediate", "order": "reversed", "anchor_scope": "example", "objective": "reconstruct",
+    "placement": "immediate", "order": "reversed", "anchor_scope": "example", "objective": "predict",
     "supervised_window": 8, "auxiliary_window": "full", "auxiliary_weight": 0.2, "sampling_steps": 8,
     "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
     "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
@@ -160,8 +160,8 @@ def test_every_flag_overrides_the_config_file(tmp_path):
 def test_what_no_flag_names_is_taken_from_the_config_file(tmp_path):
     path = write_toml(tmp_path / "all.toml", FROM_FILE)
     for name, value in FROM_FLAGS.items():
-        # Tied, a decoder must have as many layers as the main network; a model brings its own settings.
-        if name in ("model", "num_layers", "decoder_layers"):
+        # A model brings its own settings, and this one its objective.
+        if name in ("model", "objective"):
             continue
         words = as_flags({"data": "mnist", name: value})
         given = {name.replace("_steps", "_epochs"): None, name: value} if name.endswith("n_steps") else {name: value}

@@ -100,7 +100,8 @@ def test_the_cost_of_every_system_is_told(model, texts):
     assert facts["measured_bytes"] >= 0
     assert (facts["unfused_bytes"] is not None) == (model in ("transformer", "dmca"))
     assert facts["memory_bytes"] == 500_000_000
-    assert facts["longest_steps"] > 0
+    assert (facts["longest_steps"] is None) == (model in ("char_cnn", "conv_rnn", "vdcnn"))
+    assert facts["largest_batch"] > 0
     lines = call("cost", texts, "--model", model, *WORDS[model], "--train-steps", "3").out.splitlines()
     assert lines[0].startswith(f"{'system':<28}{PRESETS[model].title}, ")
 
@@ -131,6 +132,57 @@ def test_an_auxiliary_loss_for_a_model_that_takes_none_is_refused(tmp_path):
     result = call("train", "--config", path)
     assert result.code == 2
     assert "transformer reads whole sequences and carries no auxiliary loss" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["transformer", "--hidden-size", "30"], "--hidden-size is 30; it must be a multiple of num_heads, 4"),
+        (["char_cnn", "--pad-to", "20"], "--pad-to is 20, too short"),
+        (["vdcnn", "--pad-to", "20"], "--pad-to is 20, too short"),
+        (["vdcnn", "--embedding-size", "0"], "--embedding-size is 0; for vdcnn it must be at least 1"),
+        (["lm_lstm", "--objective", "none"], "--objective is none; lm_lstm is predict by definition"),
+        (["sa_lstm", "--objective", "predict"], "--objective is predict; sa_lstm is reconstruct by definition"),
+        (["gru", "--tie-decoder"], "--tie-decoder is for reconstruct"),
+    ],
+)
+def test_sizes_and_losses_that_do_not_go_together_get_one_sentence(words, sentence, texts, tmp_path):
+    for command in (["train", texts, "--out", tmp_path / "run"], ["cost", texts]):
+        result = call(*command, "--model", *words)
+        assert result.code == 2
+        assert result.err.splitlines()[-1].startswith(f"auxrnn: {sentence}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("memory", ["0", "-1", "nan", "inf"])
+def test_a_memory_that_is_no_size_is_refused(memory, texts):
+    result = call("cost", texts, f"--memory={memory}")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "--memory is" in result.err
+
+
+def test_options_of_a_file_that_names_its_model_must_mean_something_to_it(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('data = "digits"\nmodel = "transformer"\nsupervised-window = 28\n')
+    result = call("train", "--config", path)
+    assert result.code == 2
+    assert "--supervised-window means nothing to transformer" in result.err
+
+
+def test_an_auxiliary_loss_of_a_file_that_a_model_leaves_out_is_said(capsys):
+    cli.parse_train(["mnist", "--config", "mnist14", "--model", "gru"])
+    assert capsys.readouterr().err == "without the objective reconstruct and the pretraining of mnist14\n"
+
+
+def test_unlabeled_sequences_that_nothing_learns_from_are_named(texts, tmp_path):
+    (tmp_path / "more.txt").write_text("abc\nxyz\n")
+    result = train(tmp_path / "run", texts, [*SYSTEMS["transformer"], "--unlabeled", tmp_path / "more.txt"])
+    assert "the 2 sequences without a label are not used: there is no pretraining" in result.err
+
+
+def test_a_warm_up_that_never_ends_is_named(texts, tmp_path):
+    words = ["transformer", "--hidden-size", "8", "--warmup-steps", "9"]
+    assert "the learning rate will still rise at the end: --warmup-steps is 9" in train(tmp_path, texts, words).err
 
 
 def test_whole_sequences_cannot_be_streamed(texts, tmp_path):

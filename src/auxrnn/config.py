@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import tyro
 
 from auxrnn.errors import UsageError
-from auxrnn.presets import PRESETS, ModelName, find_settings
+from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, find_settings
 
 RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
@@ -108,7 +108,7 @@ class ModelConfig:
     decoder_layers: int = 2
     """Layers of the auxiliary network: the decoder's own for reconstruct, the main network counted in for predict."""
     tie_decoder: bool = False
-    """Let reconstruct's decoder be the main network itself, with the same weights (sa_lstm)."""
+    """Let reconstruct's decoder be the main network itself: the same layers, the same weights (sa_lstm)."""
     head_size: int = 256
     """Hidden units of the two-layer heads; 0 for linear ones."""
     drop_connect: float = 0.5
@@ -121,10 +121,9 @@ class ModelConfig:
         _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers")
         _check_at_least(self, 0, "embedding_size", "head_size")
         _check_part(self, "drop_connect")
-        if self.tie_decoder and self.decoder_layers != self.num_layers:
-            raise ValueError(
-                f"decoder_layers is {self.decoder_layers}; with tie_decoder it must be num_layers, {self.num_layers}"
-            )
+        preset = PRESETS[self.model]
+        if self.embedding_size == 0 and preset.reads == "tokens" and "embedding_size" in preset.options:
+            raise ValueError(f"embedding_size is 0; for {self.model} it must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +280,14 @@ class RunConfig:
                 f"objective is {self.loss.objective}; {self.model.model} reads whole sequences and carries no auxiliary"
                 " loss, so it must be none"
             )
+        if self.model.model in PRETRAINED_MODELS and self.loss.objective != PRETRAINED_MODELS[self.model.model]:
+            own = PRETRAINED_MODELS[self.model.model]
+            raise ValueError(
+                f"objective is {self.loss.objective}; {self.model.model} is {own} by definition, so leave it out or"
+                " take lstm"
+            )
+        if self.model.tie_decoder and self.loss.objective != "reconstruct":
+            raise ValueError("tie_decoder is for reconstruct, which alone has a decoder; leave it out")
         if self.loss.objective == "none" and (self.schedule.pretrain_steps or self.schedule.pretrain_epochs):
             raise ValueError(
                 "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict, or leave"

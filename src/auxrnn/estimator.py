@@ -45,7 +45,7 @@ FIELDS_ALIKE = (
 
 
 class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """Classify sequences with a recurrent network that learns to remember through an auxiliary loss.
+    """Classify sequences with an LSTM that learns to remember through an auxiliary loss.
 
     `X` is `[examples, steps]` (one number a step) or `[examples, steps, features]`; scale it to about unit size.
     The parameters are those of `auxrnn train`, with sizes and lengths for small data; `random_state` is the seed.
@@ -59,7 +59,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         supervised_window: Window = 300,
         auxiliary_window: Window = 300,
         num_segments: int = 1,
-        segment_length: int = 600,
+        segment_length: Window = 600,
         placement: Placement = "immediate",
         order: Order = "reversed",
         hidden_size: int = 64,

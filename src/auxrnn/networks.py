@@ -41,7 +41,10 @@ class InputSpec(NamedTuple):
 
 
 def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
-    """Build the networks of a run, with weights that depend on its seed alone."""
+    """Build the networks of a run, with weights that depend on its seed alone.
+
+    Raises `UsageError` for data that the model does not read, and for sizes that do not go together.
+    """
     preset = PRESETS[config.model.model]
     if preset.reads == "tokens" and spec.vocabulary_size is None:
         raise UsageError(
@@ -60,7 +63,10 @@ def count_weights(network: Trainable) -> int:
 
 def _build_baseline(config: RunConfig, spec: InputSpec) -> Baseline:
     model = config.model
-    reader = READERS[model.model](config, spec)
+    try:
+        reader = READERS[model.model](config, spec)
+    except ValueError as error:
+        raise UsageError(str(error).replace("num_steps", "pad_to")) from error
     has_head = "head_size" in PRESETS[model.model].options
     classifier = Head(
         reader.output_size,  # type: ignore[arg-type]  # every reader has one

@@ -40,7 +40,7 @@ _AUXILIARY = (
 )
 _ATTENTION = ("hidden_size", "num_layers", "num_heads", "dropout", "head_size", "drop_connect")
 
-_PLAIN = {"objective": "none"}
+_PLAIN = {"objective": "none", "tie_decoder": False}
 """No auxiliary loss, unless one is asked for."""
 _WHOLE = {"segment_length": "full", "supervised_window": "full", "auxiliary_window": "full", "decoder_layers": 1}
 _PRETRAINED = _WHOLE | {"num_segments": 1, "joint": False, "sampling_steps": 0}
@@ -54,7 +54,7 @@ _NOAM = {
     "clip_norm": 0.0,
 }
 """tensor2tensor's: 2 / sqrt(width) * min(step / warmup ** 1.5, 1 / sqrt(step))."""
-_SGD = {"optimizer": "sgd", "lr": 0.01, "lr_halving_epochs": 3.0, "clip_norm": 0.0}
+_SGD = {"optimizer": "sgd", "lr": 0.01, "clip_norm": 0.0}
 
 
 class Preset(NamedTuple):
@@ -168,6 +168,8 @@ PRESETS: dict[ModelName, Preset] = {
     ),
 }
 
+PRETRAINED_MODELS: dict[ModelName, str] = {"lm_lstm": "predict", "sa_lstm": "reconstruct"}
+"""Those that are nothing but an LSTM and one objective."""
 MODEL_OPTIONS = frozenset(option for preset in PRESETS.values() for option in preset.options)
 """All options that mean something to some models and nothing to others."""
 
@@ -180,6 +182,6 @@ def find_settings(model: object) -> dict[str, Any]:
 def name_system(model: ModelName, objective: str) -> str:
     """Give what people call a model with an auxiliary loss: r-LSTM, p-GRU, Transformer."""
     title = PRESETS[model].title
-    if model in ("lm_lstm", "sa_lstm"):
+    if model in PRETRAINED_MODELS:
         return title
     return {"reconstruct": "r-", "predict": "p-"}.get(objective, "") + title

@@ -8,7 +8,7 @@ import torch
 from auxrnn.config import unflatten
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.memory import measure_memory, reset_peak
+from auxrnn.training.process_memory import measure_memory, reset_peak
 from auxrnn.training.rmsprop import RMSProp
 from auxrnn.training.step import Task, back_propagate, compute_losses
 

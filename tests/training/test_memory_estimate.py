@@ -9,7 +9,8 @@ import torch
 
 from auxrnn.config import unflatten
 from auxrnn.runs import load_dataset, open_session, prepare, settle
-from auxrnn.training.memory import Growth, estimate_growth, estimate_unfused, find_free_memory
+from auxrnn.training.memory import Growth, estimate_growth, estimate_unfused
+from auxrnn.training.process_memory import find_free_memory
 
 MEGABYTE = 1_000_000
 
@@ -25,13 +26,15 @@ def measure_cost(*words):
     "words",
     [
         ["lstm", "--supervised-window", "full", "--length", "800"],
-        ["lstm", "--objective", "reconstruct", "--length", "800"],
+        ["lstm", "--objective", "reconstruct", "--length", "1200"],
+        ["lstm", "--objective", "predict", "--length", "700", "--segment-length", "100", "--auxiliary-window", "50"],
+        ["lstm", "--objective", "reconstruct", "--length", "700", "--num-segments", "20", "--segment-length", "15"],
         pytest.param(["gru", "--supervised-window", "full", "--length", "600"], marks=pytest.mark.slow),
         pytest.param(["transformer", "--length", "600"], marks=pytest.mark.slow),
         pytest.param(["dmca", "--length", "600"], marks=pytest.mark.slow),
         pytest.param(["urnn", "--length", "400"], marks=pytest.mark.slow),
     ],
-    ids=lambda words: words[0] + words[1],
+    ids=" ".join,
 )
 def test_the_estimate_is_near_what_a_step_takes(words):
     facts = measure_cost("--batch-size", "32", "--model", *words)

@@ -7,7 +7,7 @@ import torch
 
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.systems import build_step
-from auxrnn.training.memory import measure_memory, reset_peak
+from auxrnn.training.process_memory import measure_memory, reset_peak
 
 
 def main() -> None:

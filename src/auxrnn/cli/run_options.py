@@ -6,7 +6,7 @@ from typing import get_args
 
 from auxrnn import runs
 from auxrnn.arguments import last_value
-from auxrnn.cli.output import error_console
+from auxrnn.cli.output import error_console, say
 from auxrnn.config import Objective, RunConfig, read_toml, unflatten
 from auxrnn.data.datasets import Dataset
 from auxrnn.errors import UsageError
@@ -22,12 +22,15 @@ def find_defaults(argv: Sequence[str]) -> RunConfig | None:
     path, own = last_value(argv, "--config"), find_settings(last_value(argv, "--model"))
     if path is None and not own:
         return None
-    values = ({} if path is None else read_toml(Path(path))) | own
+    of_file = {} if path is None else read_toml(Path(path))
+    values = of_file | own
     asked = last_value(argv, "--objective")
     if asked in get_args(Objective):
         values["objective"] = asked
     if values.get("objective") == "none":
         # A file's pretraining is for its own objective.
+        if of_file.get("objective", "none") != "none":
+            say(f"without the objective {of_file['objective']} and the pretraining of {path}")
         values = {name: value for name, value in values.items() if not name.startswith("pretrain_")}
     for phase in ("pretrain", "train"):
         # A length given as a flag takes the place of the file's, in whichever unit that stands.
@@ -38,14 +41,20 @@ def find_defaults(argv: Sequence[str]) -> RunConfig | None:
 
 
 def check_run(argv: Sequence[str], config: RunConfig) -> None:
-    """Refuse a run without data, and a flag that means nothing to its model rather than pass over it."""
+    """Refuse a run without data, and an option that means nothing to its model rather than pass over it.
+
+    A file for another model may have such options, a file that names the model itself may not.
+    """
     if not config.data.data:
-        raise UsageError("DATA is missing, here and in the config file; name a dataset: auxrnn train digits")
-    model = config.model.model
-    given = {word.partition("=")[0].replace("_", "-").replace("--no-", "--") for word in argv}
+        raise UsageError("DATA is missing, here and in the config file; name a dataset, such as digits")
+    model, path = config.model.model, last_value(argv, "--config")
+    of_file = {} if path is None else read_toml(Path(path))
+    named = {word.partition("=")[0].replace("_", "-").replace("--no-", "--") for word in argv}
+    if of_file.get("model") == model:
+        named |= {"--" + name.replace("_", "-") for name in of_file}
     for name in sorted(MODEL_OPTIONS - set(PRESETS[model].options)):
         flag = "--" + name.replace("_", "-")
-        if flag in given:
+        if flag in named:
             takes = [other for other, preset in PRESETS.items() if name in preset.options]
             raise UsageError(f"{flag} means nothing to {model}, so leave it out; it is for {', '.join(takes)}")
 

@@ -11,6 +11,7 @@ from auxrnn.cli.output import Flag, print_json
 from auxrnn.cli.run_options import check_run, find_defaults, load_data
 from auxrnn.config import RunConfig
 from auxrnn.data.cache import describe_bytes
+from auxrnn.errors import UsageError
 from auxrnn.networks import count_weights
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds
@@ -18,11 +19,11 @@ from auxrnn.training.cost import estimate_time, time_row
 from auxrnn.training.loop import Session
 from auxrnn.training.memory import (
     estimate_unfused,
-    find_free_memory,
     find_hungriest,
     find_longest,
     measure_step,
 )
+from auxrnn.training.process_memory import find_free_memory
 
 NAME_WIDTH = 13
 LONGEST_STEP = 120.0
@@ -102,6 +103,8 @@ def cost(argv: Sequence[str]) -> int:
     default = None if run is None else CostArguments(run=run)
     arguments = parse(CostArguments, argv, "cost", default=default, description=cost.__doc__ or "")
     check_run(argv, arguments.run)
+    if arguments.memory is not None and not 0 < arguments.memory < float("inf"):
+        raise UsageError(f"--memory is {arguments.memory}; it must be a number of gigabytes above 0")
     config = runs.settle(arguments.run)
     dataset = load_data(config)
     session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
@@ -119,6 +122,7 @@ def _find_costs(config: RunConfig, session: Session, *, given: int | None, free:
     rows, longest = config.schedule.batch_size, find_longest(session)
     hungriest, growth = find_hungriest(session)
     has_attention = "num_heads" in PRESETS[config.model.model].options
+    is_padded = "pad_to" in PRESETS[config.model.model].options
     unfused = estimate_unfused(session) if has_attention else None
     estimated = growth.bytes_for(rows, longest)
     measured = None
@@ -137,7 +141,8 @@ def _find_costs(config: RunConfig, session: Session, *, given: int | None, free:
         "training_seconds": estimate.seconds,
         "updates": sum(phase.num_steps for phase in session.phases),
         "memory_bytes": given,
-        "longest_steps": None if given is None else growth.longest(given, rows),
+        "pad_to": config.baseline.pad_to if is_padded else None,
+        "longest_steps": None if given is None or is_padded else growth.longest(given, rows),
         "largest_batch": None if given is None else growth.most_rows(given, longest),
         "unfused_longest_steps": None if unfused is None or given is None else unfused.longest(given, rows),
     }
@@ -160,6 +165,7 @@ def _print_costs(facts: dict[str, Any]) -> None:
     lines["whole training"] = f"{facts['updates']:,} updates, {describe_seconds(facts['training_seconds'])}"
     if given is not None:
         steps, rows = facts["longest_steps"], facts["largest_batch"]
-        lines[f"in {describe_bytes(given)} fit"] = f"{steps:,} steps at this batch size, or batches of {rows:,}"
+        longest = f"texts of any length (cut to {facts['pad_to']:,})" if steps is None else f"{steps:,} steps"
+        lines[f"in {describe_bytes(given)} fit"] = f"{longest} at this batch size, or batches of {rows:,}"
     for name, text in lines.items():
         print(f"{name:<28}{text}")

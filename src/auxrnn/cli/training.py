@@ -18,12 +18,13 @@ from auxrnn.data.splits import drawn_parts
 from auxrnn.data.summary import describe_alphabet, describe_division, describe_skipped, measure_lengths
 from auxrnn.errors import RunError
 from auxrnn.networks import count_weights
-from auxrnn.presets import PRESETS, name_system
+from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.loop import Session
-from auxrnn.training.memory import estimate_growth, find_free_memory, find_longest
+from auxrnn.training.memory import estimate_growth, find_longest
+from auxrnn.training.process_memory import find_free_memory
 
 LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
@@ -121,6 +122,7 @@ def resume(argv: Sequence[str]) -> int:
     dataset = load_data(config)
     prepared = runs.prepare_again(config, dataset, arguments.run)
     session = runs.open_session(config, dataset, prepared, arguments.run)
+    _check_memory(config, session)
     return _train_to_end(session, arguments.run, is_json=arguments.json)
 
 
@@ -135,7 +137,7 @@ def _next_free_folder(config: RunConfig) -> Path:
 def _short_name(config: RunConfig) -> str:
     """Give the name of a model and its auxiliary loss, for a folder: reconstruct, lstm, gru-predict, transformer."""
     model, objective = config.model.model, config.loss.objective
-    if objective == "none" or model in ("lm_lstm", "sa_lstm"):
+    if objective == "none" or model in PRETRAINED_MODELS:
         return model
     return objective if model == DEFAULT_MODEL else f"{model}-{objective}"
 
@@ -184,15 +186,26 @@ def _announce(config: RunConfig, session: Session) -> None:
     plan = " + ".join(f"{phase.num_steps:,} {phase.name}" for phase in session.phases)
     threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
     say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}")
-    if estimate.seconds > LONG_TRAINING:
-        say(
-            "that is long: fewer updates (--train-steps), shorter sequences (--image-size, --max-length) or windows, or"
-            " another model take less; `auxrnn cost` compares them, and what is stopped can be resumed"
-        )
-    longest = int(session.pretrain_batches.split.length_N.max()) - 1
+    _warn(config, session, seconds=estimate.seconds)
+    longest = find_longest(session) - 1
     length = config.segments.segment_length
     if config.loss.objective != "none" and length != "full" and length > longest:
         say(f"segments of {length} are longer than the data: clipped to {longest}")
+
+
+def _warn(config: RunConfig, session: Session, *, seconds: float) -> None:
+    """Say what a user may not have meant: data that goes unused, a rate that never gets there, days of waiting."""
+    unused = session.pretrain_batches.split.num_examples - session.batches.split.num_examples
+    if unused and all(phase.is_supervised for phase in session.phases):
+        say(f"the {unused:,} sequences without a label are not used: there is no pretraining")
+    num_steps, warmup = session.phases[-1].num_steps, config.schedule.warmup_steps
+    if warmup > num_steps:
+        say(f"the learning rate will still rise at the end: --warmup-steps is {warmup:,}, longer than the training")
+    if seconds > LONG_TRAINING:
+        say(
+            "that is long: fewer updates (--train-steps), shorter sequences (--image-size, --max-length, --length) or"
+            " another model take less; `auxrnn cost` compares them, and what is stopped can be resumed"
+        )
 
 
 def _train_to_end(session: Session, folder: Path, *, is_json: bool) -> int:

@@ -9,11 +9,13 @@ from auxrnn.data.batches import in_order
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
 from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
+from auxrnn.training.optimizers import make_optimizer
 from auxrnn.training.phases import Phase
 from auxrnn.training.schedules import true_token_probability
 from auxrnn.training.step import Trainable, back_propagate, compute_losses
 
 NUM_TRIED = 2
+SMALL_LR = 1e-12
 LONGEST_TRIAL = 2.0
 """Seconds; a step that takes longer is tried on fewer rows."""
 
@@ -28,7 +30,7 @@ class Estimate(NamedTuple):
 
 
 def estimate_time(session: Session) -> Estimate:
-    """Try each phase on a few batches, without an update, and extrapolate to the whole training.
+    """Try each phase on a few rows or batches, and extrapolate to the whole training; nothing is changed.
 
     Scheduled sampling is tried at the middle of what the run will see of it.
     """
@@ -55,29 +57,30 @@ def time_row(session: Session, phase: Phase) -> float:
 
 
 def _learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
-    """Do all of an update but the update."""
+    """Do an update, with a fresh optimizer that does not move far."""
     settings, draws, task = session.settings, Draws(0, "trial", 0), session.task_of(phase)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
     losses = compute_losses(session.network, batch, task=task, draws=draws, true_probability=probability)
     back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
+    make_optimizer(settings.optimizer, session.network, lr=SMALL_LR).step()
 
 
 @contextmanager
 def on_trial(network: Trainable) -> Iterator[None]:
-    """Let what is tried leave no trace: no gradient, and nothing of what batch normalization has seen."""
-    before = [buffer.clone() for buffer in network.buffers()]
+    """Let what is tried leave no trace: no update, no gradient, nothing of what batch normalization has seen."""
+    before = {name: value.clone() for name, value in network.state_dict().items()}
     try:
         yield
     finally:
         network.zero_grad(set_to_none=True)
-        for buffer, kept in zip(network.buffers(), before, strict=True):
-            buffer.copy_(kept)
+        network.load_state_dict(before)
 
 
 def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> float:
     """Give the seconds of a batch, tried on a few rows first, then on more.
 
-    So a batch that would take minutes is not waited for: its other rows take as long as those that were tried.
+    So a batch that would take minutes is not waited for: its other rows take as long as those that were tried. The
+    first row is tried again in any case, since the first use of anything takes seconds of its own.
     """
 
     def time_least(num_rows: int) -> float:
@@ -86,7 +89,7 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> 
             start = time.perf_counter()
             use(batch.head(num_rows))
             least = min(least, time.perf_counter() - start)
-            if least > LONGEST_TRIAL:
+            if num_rows > 1 and least > LONGEST_TRIAL:
                 break
         return least
 

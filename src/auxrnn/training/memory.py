@@ -4,9 +4,7 @@ What a step holds at its peak is mostly what autograd keeps for the way back. Th
 it grows in proportion to the rows, and with the steps as far as gradients reach.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -23,6 +21,7 @@ from auxrnn.training.cost import on_trial
 from auxrnn.training.loop import Session
 from auxrnn.training.optimizers import KINDS, make_optimizer
 from auxrnn.training.phases import Phase
+from auxrnn.training.process_memory import read_peak, start_measuring
 from auxrnn.training.step import Network, Trainable, back_propagate, compute_losses
 
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
@@ -87,24 +86,31 @@ def estimate_unfused(session: Session) -> Growth:
 
 def find_longest(session: Session) -> int:
     """Give the length of the longest sequence that any phase trains on."""
-    return int(session.pretrain_batches.split.length_N.max())
+    return max(int(session.batches_of(phase).split.length_N.max()) for phase in session.phases)
 
 
 def _estimate_phase(session: Session, phase: Phase) -> Growth:
-    batch = session.batches_of(phase).at(0, phase=phase.name).to(session.network.device)
+    network, split = session.network, session.batches_of(phase).split
+    batch = to_batch(split.select(by_length(split)[-2:])).to(network.device)
     reach = _find_reach(session, phase)
-    endless = LONGEST_RECURRENT_PROBE if isinstance(session.network, Network) else LONGEST_PROBE
-    longest = min(batch.x_BT.shape[1], endless if reach is None else reach)
-    lengths = [max(1, longest * quarters // 4) for quarters in (2, 3, 4)]
+    lengths = _choose_lengths(batch.x_BT.shape[1], reach, is_recurrent=isinstance(network, Network))
     kept = [_count_kept(session, phase, _cut(batch, 1, length)) for length in lengths]
     pair = _count_kept(session, phase, _cut(batch, 2, lengths[-1]))
-    shared = 2 * kept[-1] - pair
-    back = _way_back(session.network)
+    shared, back = 2 * kept[-1] - pair, _way_back(network)
     per_row, per_step, per_pair = _fit([back * (count - shared) for count in kept], lengths)
     num_kept = sum(name != "step" for name in KINDS[session.settings.optimizer].kept)
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in session.network.parameters())
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
     input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
     return Growth(shared + (1 + num_kept) * weights, per_row, per_step, per_pair, 2.0 * input_bytes, reach)
+
+
+def _choose_lengths(num_steps: int, reach: int | None, *, is_recurrent: bool) -> list[int]:
+    """Choose three lengths to count at; one alone where gradients are cut, since nothing grows from there on."""
+    if reach is not None and num_steps > reach:
+        # One step more than any window: what just fits a window is read whole, which keeps less than windows apart.
+        return [reach + 1] * 3
+    longest = min(num_steps, LONGEST_RECURRENT_PROBE if is_recurrent else LONGEST_PROBE)
+    return [max(1, longest * quarters // 4) for quarters in (2, 3, 4)]
 
 
 def _way_back(network: Trainable) -> float:
@@ -182,7 +188,7 @@ def measure_step(session: Session, phase: Phase) -> int | None:
     batch = to_batch(split.select(by_length(split)[-session.batches.batch_size :])).to(network.device)
     optimizer = make_optimizer(session.settings.optimizer, network, lr=phase.lr_at(0))
     try:
-        before = _start_measuring(network.device)
+        before = start_measuring(network.device)
     except OSError:
         return None
     losses = compute_losses(
@@ -190,63 +196,4 @@ def measure_step(session: Session, phase: Phase) -> int | None:
     )
     back_propagate(network, losses.combine(session.settings.auxiliary_weight), clip_norm=session.settings.clip_norm)
     optimizer.step()
-    return _read_peak(network.device) - before
-
-
-class Memory(NamedTuple):
-    """Bytes that a process holds: now, and at most since `reset_peak`."""
-
-    now: int
-    peak: int
-
-
-def measure_memory() -> Memory:
-    """Read the memory of this process from Linux; elsewhere this raises an OSError."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    now, peak = (int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
-    return Memory(now, peak)
-
-
-def reset_peak() -> None:
-    """Let the peak of `measure_memory` start from what is held now (Linux)."""
-    handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    try:
-        os.write(handle, b"5")
-    finally:
-        os.close(handle)
-
-
-def _start_measuring(device: torch.device) -> int:
-    """Begin to watch for a peak, and give what is held now."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        return torch.cuda.memory_allocated(device)
-    reset_peak()
-    return measure_memory().now
-
-
-def _read_peak(device: torch.device) -> int:
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else measure_memory().peak
-
-
-def find_free_memory(device: torch.device) -> int | None:
-    """Give the bytes that are free for a training on a device; None where the system does not tell."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        free = int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
-    return min([free, *_find_limits()])
-
-
-def _find_limits() -> list[int]:
-    """Give what is left of a limit that a container sets, if it does."""
-    folder = Path("/sys/fs/cgroup")
-    try:
-        limit = (folder / "memory.max").read_text().strip()
-        used = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())["anon"]
-        return [] if limit == "max" else [max(0, int(limit) - int(used))]
-    except (OSError, KeyError, ValueError):
-        return []
+    return read_peak(network.device) - before

@@ -100,7 +100,7 @@ Trainable = Network | Baseline
 def as_recurrent(network: Trainable) -> Network:
     """Give a network as one that reads step by step, which not all do."""
     if isinstance(network, Baseline):
-        raise UsageError("this network takes whole sequences at once, not step by step; take a recurrent model")
+        raise UsageError("this network takes whole sequences at once, not step by step; take one that is recurrent")
     return network
 
 
