@@ -150,7 +150,8 @@ def test_a_visit_equals_running_each_row_alone_to_its_place(kind, is_late):
     begin_B = torch.tensor([0, GRID + 4, 3, GRID]) if is_late else None
     starts = begin_B[places.row_P].tolist() if is_late else [0] * len(places.row_P)
     alone = read_alone(cell, x_BTI, places.row_P.tolist(), starts, places.steps_P.tolist())
-    state = cell.visit(x_BTI, cell.initial_state(B), places, begin_B=begin_B)
+    encoder = Encoder(NoEmbedding(NUM_INPUTS), cell=cell)
+    state = encoder.visit(x_BTI, cell.initial_state(B), places, begin_B=begin_B)
     torch.testing.assert_close(tuple(state), tuple(alone), rtol=1e-11, atol=1e-12)
     ours, theirs = (torch.autograd.grad(measure(*part), list(cell.parameters())) for part in (state, alone))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-11)

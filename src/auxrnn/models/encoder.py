@@ -5,12 +5,15 @@ W_ih (E x + b) = (W_ih E) x + W_ih b. The same function, and a pixel costs D mul
 one row of a table.
 """
 
+import functools
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.cells.recurrence import InputMap, Recurrence
+from auxrnn.models.cells.recurrence import InputMap, PicksUp, Recurrence
+from auxrnn.models.cells.walking import walk
 from auxrnn.structs import Places, RNNState, Run, Steps
 
 # A folded table has a column for each token and must be made anew in every step: not worth it for words.
@@ -104,5 +107,8 @@ class Encoder(nn.Module):
     def visit(
         self, x_BT: Steps, state: RNNState, places: Places, *, begin_B: Int[Tensor, " B"] | None = None
     ) -> RNNState:
-        """Give the states at some places of the sequences, as `Recurrence.visit`."""
-        return self.cell.visit(x_BT, state, places, embedding=self.embedding, begin_B=begin_B)
+        """Give the states after so many columns of some rows: picked up in one pass, or walked to."""
+        if isinstance(self.cell, PicksUp):
+            return self.cell.visit(x_BT, state, places, embedding=self.embedding, begin_B=begin_B)
+        run = functools.partial(self.cell.run, embedding=self.embedding)
+        return walk(run, x_BT, state, places, begin_B=begin_B)

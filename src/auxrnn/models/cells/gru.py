@@ -3,16 +3,13 @@
 Gates stand in torch's order: reset, update, new. An update gate of 1 keeps the state, one of 0 replaces it.
 """
 
-import functools
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.cells.idle import SATURATING, mark_idle, run_layers
 from auxrnn.models.cells.recurrence import Embeds, InputMap
-from auxrnn.models.cells.walking import walk
-from auxrnn.structs import Places, RNNState, Run, Steps
+from auxrnn.structs import RNNState, Run, Steps
 
 
 class GRU(nn.Module):
@@ -68,18 +65,6 @@ class GRU(nn.Module):
         return run_layers(
             self._run_layer, x_BT, state, input_maps=maps, embedding=embedding, begin_B=begin_B, end_B=end_B
         )
-
-    def visit(
-        self,
-        x_BT: Steps,
-        state: RNNState,
-        places: Places,
-        *,
-        embedding: Embeds | None = None,
-        begin_B: Int[Tensor, " B"] | None = None,
-    ) -> RNNState:
-        """Give the states at some places, in one pass."""
-        return walk(functools.partial(self.run, embedding=embedding), x_BT, state, places, begin_B=begin_B)
 
     def _update_gate(self, bias_G: Float[Tensor, " G"]) -> Float[Tensor, " H"]:
         return bias_G.detach()[self.hidden_size : 2 * self.hidden_size]

@@ -65,6 +65,11 @@ class Recurrence(Protocol):
         start from the initial state, which it keeps until then. Steps are read through an `embedding`, or as they are.
         """
 
+
+@runtime_checkable
+class PicksUp(Protocol):
+    """A recurrence that gives the states at any places in one pass; others are walked to them (`walking`)."""
+
     def visit(
         self,
         x_BT: Steps,

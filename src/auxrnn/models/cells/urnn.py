@@ -7,7 +7,6 @@ O(H log H) time. Complex numbers enter and leave as reals: all real parts, then 
 (2 * H).
 """
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -18,8 +17,7 @@ from torch import Tensor, nn
 
 from auxrnn.models.cells.idle import run_layers
 from auxrnn.models.cells.recurrence import Embeds, InputMap
-from auxrnn.models.cells.walking import walk
-from auxrnn.structs import Places, RNNState, Run, Steps
+from auxrnn.structs import RNNState, Run, Steps
 
 # Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
 SMALLEST_SQUARE = 1e-10
@@ -75,18 +73,6 @@ class URNN(nn.Module):
         return run_layers(
             self._run_layer, x_BT, state, input_maps=maps, embedding=embedding, begin_B=begin_B, end_B=end_B
         )
-
-    def visit(
-        self,
-        x_BT: Steps,
-        state: RNNState,
-        places: Places,
-        *,
-        embedding: Embeds | None = None,
-        begin_B: Int[Tensor, " B"] | None = None,
-    ) -> RNNState:
-        """Give the states at some places, in one pass."""
-        return walk(functools.partial(self.run, embedding=embedding), x_BT, state, places, begin_B=begin_B)
 
     def _turn(self, layer: int) -> "Turn":
         return make_turn(self.angles[layer], self.reflections[layer], self.permutation_LH[layer])
