@@ -7,6 +7,7 @@ writes `accuracy.json`: test accuracies in percent, commands, and how long they 
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -38,7 +39,7 @@ _LSTM = "--model lstm --hidden-size 64 --batch-size 64 --lr 2e-3"
 CHECKS = {
     "lstm": Check(f"{_DIGITS} --model lstm {_FULL} --train-steps 600", 10, 20),
     "gru": Check(f"{_DIGITS} --model gru {_FULL} --train-steps 600", 10, 20),
-    "irnn": Check("digits --model irnn --batch-size 64 --train-steps 600", 10, 18),
+    "irnn": Check("digits --model irnn --batch-size 64 --train-steps 1500", 10, 18),
     "urnn": Check("digits --model urnn --hidden-size 128 --batch-size 64 --train-steps 200", 10, 50),
     "transformer": Check(f"digits --image-size 7 --model transformer {_ATTENTION} --train-steps 400", 10, 40),
     "dmca": Check(
@@ -49,7 +50,14 @@ CHECKS = {
     "conv_rnn": Check(
         f"{_TEXTS} --model conv_rnn --train-examples 700 --optimizer adam --lr 1e-3 --train-steps 400", 7.1, 18
     ),
-    "vdcnn": Check(f"{_TEXTS} --model vdcnn --depth 9 --train-examples 700 --train-steps 150", 7.1, 15),
+    "char_cnn": Check(
+        f"{_TEXTS} --model char_cnn --dropout 0.2 --train-examples 2800 --optimizer adam --lr 1e-4 --train-steps 1000",
+        7.1,
+        20,
+    ),
+    "vdcnn": Check(
+        f"{_TEXTS} --model vdcnn --depth 9 --train-examples 700 --lr-halving-epochs 3 --train-steps 150", 7.1, 15
+    ),
     "needle, LSTM cut at 8": Check(f"needle --length 40 {_LSTM} --supervised-window 8 --train-steps 2000", 10, 0, 16),
     "needle, LSTM": Check(f"needle --length 40 {_LSTM} --supervised-window full --train-steps 2000", 10, 90),
     "needle, iRNN": Check("needle --length 40 --model irnn --batch-size 64 --train-steps 1000", 10, 90),
@@ -57,8 +65,8 @@ CHECKS = {
     "recall, LSTM cut at 8": Check(f"recall --length 40 {_LSTM} --supervised-window 8 --train-steps 3000", 12.5, 0, 19),
     "recall, LSTM": Check(f"recall --length 40 {_LSTM} --supervised-window full --train-steps 3000", 12.5, 90),
     "recall, iRNN": Check("recall --length 40 --model irnn --batch-size 64 --train-steps 2000", 12.5, 30),
-    "recall, Transformer": Check(f"recall --length 40 --model transformer {_ATTENTION} --train-steps 600", 12.5, 90),
-    "adding, LSTM cut at 8": Check(f"adding --length 30 {_LSTM} --supervised-window 8 --train-steps 3000", 10, 0, 40),
+    "recall, Transformer": Check(f"recall --length 40 --model transformer {_ATTENTION} --train-steps 600", 12.5, 15),
+    "adding, LSTM cut at 8": Check(f"adding --length 30 {_LSTM} --supervised-window 8 --train-steps 3000", 10, 90),
     "adding, LSTM": Check(f"adding --length 30 {_LSTM} --supervised-window full --train-steps 3000", 10, 90),
     "adding, Transformer": Check(f"adding --length 30 --model transformer {_ATTENTION} --train-steps 500", 10, 90),
 }
@@ -88,8 +96,10 @@ def main(out: Path) -> None:
 
     def run(name: str, seed: int) -> None:
         check = CHECKS[name]
-        start = time.monotonic()
-        accuracy = accuracy_of(check, seed, out / "runs" / f"{name}-{seed}")
+        start, folder = time.monotonic(), out / "runs" / f"{name}-{seed}"
+        # What is there and not recorded was stopped on the way.
+        shutil.rmtree(folder, ignore_errors=True)
+        accuracy = accuracy_of(check, seed, folder)
         entry = record.setdefault(name, {"command": f"auxrnn train {check.words}", "chance": check.chance, "seeds": {}})
         entry["seeds"][str(seed)] = {"test_accuracy": accuracy, "seconds": round(time.monotonic() - start)}
         path.write_text(json.dumps(record, indent=1) + "\n")

@@ -141,7 +141,7 @@ def test_a_mistake_in_a_config_file_is_named_with_the_file(content, parts, tmp_p
 
 def test_a_dataset_named_neither_in_the_command_nor_in_the_config_file_is_missed(tmp_path):
     (tmp_path / "my.toml").write_text("hidden-size = 4")
-    assert_refused(["train", "--config", "my.toml"], 2, "DATA is missing", "auxrnn train digits", folder=tmp_path)
+    assert_refused(["train", "--config", "my.toml"], 2, "DATA is missing", "such as digits", folder=tmp_path)
 
 
 @pytest.mark.parametrize(("path", "parts"), [("nope.toml", ["mnist14, paper"]), (".", ["Is a directory"])])

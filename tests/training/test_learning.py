@@ -81,7 +81,7 @@ def test_an_auxiliary_objective_solves_it_with_the_same_window_and_updates(objec
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", CHECKS)
-def test_every_system_learns_and_a_cut_lstm_does_not_what_lies_before_its_window(name, tmp_path):
+def test_every_system_learns_and_a_cut_lstm_learns_neither_needle_nor_recall(name, tmp_path):
     check = CHECKS[name]
     if check.words.startswith("dbpedia") and not DBPEDIA_PART.exists():
         pytest.skip("the part of DBpedia is not at hand")
