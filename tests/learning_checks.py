@@ -56,7 +56,7 @@ CHECKS = {
         20,
     ),
     "vdcnn": Check(
-        f"{_TEXTS} --model vdcnn --depth 9 --train-examples 700 --lr-halving-epochs 3 --train-steps 150", 7.1, 15
+        f"{_TEXTS} --model vdcnn --depth 9 --train-examples 2800 --optimizer adam --lr 1e-3 --train-steps 250", 7.1, 20
     ),
     "needle, LSTM cut at 8": Check(f"needle --length 40 {_LSTM} --supervised-window 8 --train-steps 2000", 10, 0, 16),
     "needle, LSTM": Check(f"needle --length 40 {_LSTM} --supervised-window full --train-steps 2000", 10, 90),

@@ -161,7 +161,7 @@ def _print_costs(facts: dict[str, Any]) -> None:
             "" if given is None else f"; {describe_bytes(given)} hold {facts['unfused_longest_steps']:,} steps"
         )
     for phase, seconds in facts["seconds_per_update"].items():
-        lines[f"time of a step, {phase}"] = f"{seconds:.3g} seconds"
+        lines[f"time of a step, {phase}"] = f"{seconds:.2g} seconds" if seconds < 10 else describe_seconds(seconds)
     lines["whole training"] = f"{facts['updates']:,} updates, {describe_seconds(facts['training_seconds'])}"
     if given is not None:
         steps, rows = facts["longest_steps"], facts["largest_batch"]
