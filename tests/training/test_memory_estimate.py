@@ -67,6 +67,14 @@ def test_cut_gradients_leave_only_the_batch_itself_to_grow(objective):
     assert a_step == growth.per_input == 16
 
 
+@pytest.mark.parametrize("model", ["lm_lstm", "sa_lstm"])
+def test_windows_inside_a_whole_sequence_are_not_taken_for_pairs_of_steps(model):
+    cut = estimate_growth(make_session(model=model, supervised_window=100, auxiliary_window=100))
+    full = estimate_growth(make_session(model=model))
+    assert cut.per_pair == 0
+    assert cut.bytes_for(64, 1000) < 1.5 * full.bytes_for(64, 1000)
+
+
 @pytest.mark.parametrize("model", ["lm_lstm", "sa_lstm", "irnn", "dmca"])
 def test_full_gradients_grow_with_every_step(model):
     growth = estimate_growth(make_session(model=model))

@@ -22,7 +22,7 @@ from auxrnn.training.loop import Session
 from auxrnn.training.optimizers import KINDS, make_optimizer
 from auxrnn.training.phases import Phase
 from auxrnn.training.process_memory import read_peak, start_measuring
-from auxrnn.training.step import Network, Trainable, back_propagate, compute_losses
+from auxrnn.training.step import Baseline, Network, Trainable, back_propagate, compute_losses
 
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
 """Steps by which what grows without end has shown how: several blocks of local attention; for recurrences, a line."""
@@ -97,7 +97,8 @@ def _estimate_phase(session: Session, phase: Phase) -> Growth:
     kept = [_count_kept(session, phase, _cut(batch, 1, length)) for length in lengths]
     pair = _count_kept(session, phase, _cut(batch, 2, lengths[-1]))
     shared, back = 2 * kept[-1] - pair, _way_back(network)
-    per_row, per_step, per_pair = _fit([back * (count - shared) for count in kept], lengths)
+    counts = [back * (count - shared) for count in kept]
+    per_row, per_step, per_pair = _fit(counts, lengths, may_bend=isinstance(network, Baseline))
     num_kept = sum(name != "step" for name in KINDS[session.settings.optimizer].kept)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
     input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
@@ -162,15 +163,18 @@ def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
     return sum(kept.values())
 
 
-def _fit(counts: Sequence[float], lengths: Sequence[int]) -> tuple[float, float, float]:
-    """Give a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide."""
+def _fit(counts: Sequence[float], lengths: Sequence[int], *, may_bend: bool) -> tuple[float, float, float]:
+    """Give a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide.
+
+    Only attention grows with pairs of steps; a bend of a recurrence comes of windows that begin between the points.
+    """
     (y0, y1, y2), (t0, t1, t2) = counts, lengths
     if len({t0, t1, t2}) < 3:
         return y2, 0.0, 0.0
     slope, next_slope = (y1 - y0) / (t1 - t0), (y2 - y1) / (t2 - t1)
     c = (next_slope - slope) / (t2 - t0)
     # A little bend comes of rounding to whole blocks; taken for growth it would carry far.
-    if abs(c) * t2 < 0.05 * abs(next_slope):
+    if not may_bend or abs(c) * t2 < 0.05 * abs(next_slope):
         b = (y2 - y0) / (t2 - t0)
         return y2 - b * t2, b, 0.0
     b = slope - c * (t0 + t1)
