@@ -213,6 +213,15 @@ def lock(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def is_locked(folder: Path) -> bool:
+    """Tell whether some process is training in a folder."""
+    try:
+        with lock(folder):
+            return False
+    except RunError:
+        return True
+
+
 def _lock_or_refuse(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

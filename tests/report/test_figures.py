@@ -96,7 +96,7 @@ def test_light_colors_differ_so_that_each_can_be_told_from_the_others():
     assert len({shade.light for shade in theme.SHADES.values()}) == len(theme.SHADES)
 
 
-@pytest.mark.parametrize("name", ["ink", "muted", *theme.SERIES])
+@pytest.mark.parametrize("name", ["ink", "muted", "holds", "unsure", "fails", "open", *theme.SERIES])
 def test_text_can_be_read_on_light_and_dark_paper(name):
     for text, paper in zip(theme.SHADES[name], theme.SHADES["paper"], strict=True):
         light, dark = sorted((luminance(text), luminance(paper)), reverse=True)

@@ -1,42 +1,11 @@
 import re
-from html.parser import HTMLParser
 
 import pytest
+from markup import parse
 
 from auxrnn.errors import RunError
 from auxrnn.report import page as page_module
 from auxrnn.report.page import read_demo, write_demo_page
-
-VOID = {"meta", "br"}
-
-
-class Elements(HTMLParser):
-    """Collects tags and attributes, and refuses tags that close in the wrong order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.attributes = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def parse(text):
-    elements = Elements()
-    elements.feed(text)
-    elements.close()
-    assert elements.open == []
-    return elements
 
 
 @pytest.fixture

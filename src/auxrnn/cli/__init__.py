@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from auxrnn.bench.pages import start_with_large_pages
 from auxrnn.cli.data import data
 from auxrnn.cli.output import say
+from auxrnn.cli.reproducing import report, reproduce
 from auxrnn.cli.showing import bench, demo, info
 from auxrnn.cli.systems import cost, models
 from auxrnn.cli.training import parse_train, resume, train
@@ -23,16 +24,18 @@ auxrnn classifies very long sequences with recurrent networks that learn to reme
 through auxiliary losses (Trinh et al., 2018), with short back-propagation.
 
 commands:
-  demo       see it work: four networks side by side on handwritten digits (minutes)
-  train      train a network on a dataset or your own files, into a run folder
-  resume     continue a run that was stopped, to the same result
-  evaluate   accuracy, confusion and recall of a finished run
-  predict    classes and probabilities of new sequences
-  models     every system that `train --model` takes: r-LSTM, p-LSTM and all they are compared with
-  cost       weights, memory and time of a training before it begins, and what fits
-  data       datasets to fetch, and what is in your own files: list, fetch, check, show
-  bench      how fast this is here, beside what people would use instead
-  info       versions, threads, device, which LSTM runs, where data is cached
+  demo        see it work: four networks side by side on handwritten digits (minutes)
+  train       train a network on a dataset or your own files, into a run folder
+  resume      continue a run that was stopped, to the same result
+  evaluate    accuracy, confusion and recall of a finished run
+  predict     classes and probabilities of new sequences
+  models      every system that `train --model` takes: r-LSTM, p-LSTM and all they are compared with
+  cost        weights, memory and time of a training before it begins, and what fits
+  data        datasets to fetch, and what is in your own files: list, fetch, check, show
+  reproduce   every table and figure of the paper, with our numbers beside its own
+  report      one HTML page of all that was reproduced
+  bench       how fast this is here, beside what people would use instead
+  info        versions, threads, device, which LSTM runs, where data is cached
 
 examples:
   auxrnn demo
@@ -42,6 +45,7 @@ examples:
   auxrnn predict runs/first digit.png
   auxrnn data check reviews.csv
   auxrnn train reviews.csv --out runs/reviews
+  auxrnn reproduce table2 --scale smoke
 
 `auxrnn COMMAND --help` explains each command and its options.
 """
@@ -56,6 +60,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "models": models,
     "cost": cost,
     "data": data,
+    "reproduce": reproduce,
+    "report": report,
     "bench": bench,
     "info": info,
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from auxrnn import runs
+from auxrnn import pretrained, runs
 from auxrnn.arguments import parse
 from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
@@ -39,6 +39,8 @@ class TrainArguments:
     """Run folder to make (None: runs/DATA-MODEL-1, or the next free number)."""
     config: Path | None = None
     """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
+    pretrained: Path | None = None
+    """Take the first phase from this run, which pretrained alike with --train-steps 0; the result is the same."""
     json: Flag = False
     """Print the result as one JSON object."""
 
@@ -79,11 +81,15 @@ def train(argv: Sequence[str]) -> int:
     config = runs.settle(arguments.run)
     folder = arguments.out or _next_free_folder(config)
     runs.check_free(folder)
+    if arguments.pretrained is not None:
+        pretrained.check_fits(config, arguments.pretrained)
     dataset = load_data(config)
     prepared = runs.prepare(config, dataset)
     session = runs.open_session(config, dataset, prepared, folder)
     _check_memory(config, session)
     runs.create(config, prepared, folder)
+    if arguments.pretrained is not None:
+        pretrained.adopt(folder, arguments.pretrained)
     _announce_data(config, dataset, prepared)
     _announce(config, session)
     return _train_to_end(session, folder, is_json=arguments.json)

@@ -8,9 +8,6 @@ import io
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +28,7 @@ from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
+from auxrnn.experiments import processes
 from auxrnn.files import write_aside
 from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
@@ -141,8 +139,8 @@ def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
 def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> None:
     """Train the runs side by side, as many at a time as there are cores."""
     waiting = [name for name in planned if not runs.is_finished(folder / name)]
-    active: dict[str, subprocess.Popen[bytes]] = {}
-    with _watching(folder, planned, console) as watch, _ending(active):
+    active: dict[str, processes.Running] = {}
+    with _watching(folder, planned, console) as watch, processes.ending(active):
         while waiting or active:
             while waiting and len(active) < (os.cpu_count() or 1):
                 name = waiting.pop(0)
@@ -154,34 +152,17 @@ def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console)
         watch()
 
 
-def _start(folder: Path, name: str, config: RunConfig) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, name: str, config: RunConfig) -> processes.Running:
     """Start or resume one run in a process of its own; what it says goes to a file beside it."""
     is_begun = (folder / name / "config.json").exists()
     words = ["resume", str(folder / name)] if is_begun else ["train", *to_flags(config), "--out", str(folder / name)]
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.log").open("ab") as log:
-        return subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=log, stderr=log)  # noqa: S603 - our own command
+    return processes.start(words, log=folder / f"{name}.log")
 
 
 def _check_ended(folder: Path, name: str, code: int) -> None:
     if code != 0:
         log = folder / f"{name}.log"
-        last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-        raise RunError(f"training {name} failed ({last[0].removeprefix('auxrnn: ')}); {log} has all it said")
-
-
-@contextmanager
-def _ending(active: Mapping[str, "subprocess.Popen[bytes]"]) -> Iterator[None]:
-    """Leave no process behind, whatever happens; a run told to stop keeps what it has."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for process in active.values():
-            process.terminate()
-        for process in active.values():
-            process.wait()
-        signal.signal(signal.SIGTERM, previous)
+        raise RunError(f"training {name} failed ({processes.last_words(log)}); {log} has all it said")
 
 
 @contextmanager

@@ -9,12 +9,11 @@ from typing import NamedTuple
 from auxrnn.config import Window
 from auxrnn.files import write_aside
 from auxrnn.report import theme
-from auxrnn.report.canvas import SegmentCanvas, lay_out_all, mean_errors
-from auxrnn.report.figures import NARROW, accuracy_figure, memory_figure, to_svg
+from auxrnn.report.canvas import SegmentCanvas, lay_out_all
+from auxrnn.report.document import CITATION, MAX_EXAMPLES, html_document, html_figure, memory_section
+from auxrnn.report.durations import describe_duration
+from auxrnn.report.figures import NARROW, accuracy_figure, to_svg
 from auxrnn.report.records import Curve, read_curve, read_reconstructions
-from auxrnn.report.stylesheet import stylesheet
-
-MAX_EXAMPLES = 8
 
 
 class DemoRow(NamedTuple):
@@ -72,29 +71,11 @@ def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts) 
     if any(curve.steps for curve in records.curves):
         sections.append(_curves(records.curves, facts))
     if records.canvases:
-        sections.append(_memory(records.canvases))
+        sections.append(memory_section(records.canvases, heading="<h2>What r-LSTM remembers</h2>"))
     sections.append(_making(facts))
     path = folder / "index.html"
-    write_aside(path, _document(facts.title, sections))
+    write_aside(path, html_document(facts.title, sections))
     return path
-
-
-def _document(title: str, sections: Sequence[str]) -> str:
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)}</title>
-<style>
-{stylesheet()}</style>
-</head>
-<body>
-<main>
-{"".join(sections)}</main>
-</body>
-</html>
-"""
 
 
 def _introduction(facts: DemoFacts) -> str:
@@ -130,13 +111,8 @@ def _result_row(row: DemoRow, color: str, facts: DemoFacts) -> str:
 <td data-label="Updates">{row.pretrain_steps:,} + {row.train_steps:,}</td>
 <td data-label="Test accuracy" class="accuracy">{row.accuracy:.1f} %
 <b><i style="width: {row.accuracy:.1f}%; background: var(--{color})"></i></b></td>
-<td data-label="Time">{_duration(row.seconds)}</td></tr>
+<td data-label="Time">{describe_duration(row.seconds)}</td></tr>
 """
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _note(rows: Sequence[DemoRow], facts: DemoFacts) -> str:
@@ -158,30 +134,7 @@ def _curves(curves: Sequence[Curve], facts: DemoFacts) -> str:
     return f"""<h2>Accuracy while training</h2>
 <p>Every update counts, pretraining too: r-LSTM and p-LSTM spend the first part of theirs without seeing a single
 label.</p>
-{_figure(wide, narrow, f"Test accuracy against updates, at the end: {ends}")}"""
-
-
-def _memory(canvases: Sequence[SegmentCanvas]) -> str:
-    wide = to_svg(memory_figure(canvases), name="memory-wide")
-    narrow = to_svg(memory_figure(canvases, width=NARROW, columns=4), name="memory-narrow")
-    error, blank_error = mean_errors(canvases)
-    return f"""<h2>What r-LSTM remembers</h2>
-<p>Each column is one test digit. The network reads it row by row up to the anchor (the dot); paler pixels are still
-ahead of it. From its state there, the decoder rebuilds the outlined segment, pixel by pixel: it is given the framed
-pixel at one end and goes on from its own output. Below each digit stand the true segment, the rebuilt one and their
-absolute difference; gray lies outside the segment. The number on top says how many steps before the anchor the segment
-begins. The mean error of these {len(canvases)} segments is {error:.2f} a pixel, from 0 to 1; leaving them blank would
-give {blank_error:.2f}.</p>
-{_figure(wide, narrow, "Digits, true segments, rebuilt segments and their difference")}"""
-
-
-def _figure(wide: str, narrow: str, description: str) -> str:
-    label = html.escape(description)
-    return f"""<figure role="img" aria-label="{label}">
-<div class="wide">{wide}</div>
-<div class="narrow">{narrow}</div>
-</figure>
-"""
+{html_figure(wide, narrow, f"Test accuracy against updates, at the end: {ends}")}"""
 
 
 def _making(facts: DemoFacts) -> str:
@@ -198,6 +151,4 @@ def _making(facts: DemoFacts) -> str:
 <dl>
 {items}<dt>Command</dt><dd><code>{html.escape(facts.command)}</code>, which runs<br>{commands}</dd>
 </dl>
-<p class="small">Method: T. H. Trinh, A. M. Dai, M.-T. Luong and Q. V. Le, Learning Longer-term Dependencies in RNNs
-with Auxiliary Losses, ICML 2018.</p>
-"""
+{CITATION}"""

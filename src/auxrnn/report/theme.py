@@ -23,8 +23,14 @@ SHADES = {
     "series-2": Shade("#b84a00", "#ff9350"),
     "series-3": Shade("#006ba8", "#5cb8f0"),
     "series-4": Shade("#007a58", "#3fc79b"),
+    "series-5": Shade("#9c3587", "#e58fd3"),
+    "series-6": Shade("#7d6200", "#d9bd3f"),
+    "holds": Shade("#0a7040", "#5fd08c"),
+    "unsure": Shade("#8a5a00", "#efb452"),
+    "fails": Shade("#b3202c", "#ff8a8a"),
+    "open": Shade("#5b6472", "#a8b2c0"),
 }
-SERIES = ("series-1", "series-2", "series-3", "series-4")
+SERIES = ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6")
 """One name for each run, in the order shown; further runs begin again."""
 
 

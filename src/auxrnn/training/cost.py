@@ -1,5 +1,6 @@
 """Time of one training step, and of a whole training."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
     batches = session.batches_of(phase)
     batch = batches.at(0, phase=phase.name).to(session.network.device)
     with on_trial(session.network):
-        seconds = _time_rows(lambda some: _learn(session, phase, some, total_step=total_step), batch)
+        seconds = _time_rows(lambda some: learn(session, phase, some, total_step=total_step), batch)
     return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
 
 
@@ -53,10 +54,16 @@ def time_row(session: Session, phase: Phase) -> float:
     """Give the least seconds of a single row: more than its share of a batch, but soon known."""
     batch = session.batches_of(phase).at(0, phase=phase.name).to(session.network.device).head(1)
     with on_trial(session.network):
-        return _time_rows(lambda some: _learn(session, phase, some, total_step=0), batch)
+        return _time_rows(lambda some: learn(session, phase, some, total_step=0), batch)
 
 
-def _learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
+def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
+    """Count how often the loop evaluates in a phase: its last update always, and before the first one with labels."""
+    every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    return math.ceil(phase.num_steps / every) + phase.is_supervised
+
+
+def learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
     """Do an update, with a fresh optimizer that does not move far."""
     settings, draws, task = session.settings, Draws(0, "trial", 0), session.task_of(phase)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
@@ -107,7 +114,4 @@ def _evaluation_seconds(session: Session) -> float:
     seconds = _time_rows(lambda some: evaluate(session.network, [some]), batch)
     seconds *= sum(split.num_examples for split in splits) / len(batch.label_B)
     every = session.settings.evaluate_every
-    num_evaluations = sum(
-        phase.num_steps // every if every else min(EVALUATIONS_A_PHASE, phase.num_steps) for phase in session.phases
-    )
-    return seconds * num_evaluations
+    return seconds * sum(count_evaluations(phase, evaluate_every=every) for phase in session.phases)

@@ -1,0 +1,242 @@
+"""`auxrnn reproduce` and `auxrnn report`: the paper's tables and figures, with our numbers beside theirs."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, get_args
+
+import torch
+import tyro
+
+from auxrnn.arguments import parse
+from auxrnn.cli.output import Flag, error_console, print_json, say
+from auxrnn.config import nearest
+from auxrnn.data.cache import describe_bytes
+from auxrnn.errors import UsageError
+from auxrnn.experiments import listing, processes
+from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
+from auxrnn.experiments.display import Display
+from auxrnn.experiments.estimates import EstimateBook, RunEstimate
+from auxrnn.experiments.processes import Done, Running
+from auxrnn.experiments.protocols import find_scale
+from auxrnn.experiments.scales import Scale, ScaleName
+from auxrnn.experiments.workers import Crew, Folders, Task, describe_failures, plan
+from auxrnn.files import write_aside
+from auxrnn.progress import describe_seconds
+from auxrnn.report.records import read_reconstructions
+from auxrnn.report.results_page import PageFacts, write_results_page
+from auxrnn.report.results_tables import outcome_markdown, outcome_text
+from auxrnn.report.run_records import read_record
+from auxrnn.training.process_memory import find_free_memory
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceArguments:
+    """Options of `reproduce`."""
+
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ()
+    """Tables and figures by name (table2, figure4), or all of them in order of importance: all."""
+    scale: ScaleName = "desk"
+    """How large: smoke (seconds, made-up data), desk (hours on two cores) or paper (the published settings)."""
+    workers: int = 1
+    """Runs at a time, one thread each."""
+    seeds: int | None = None
+    """Seeds of every number (None: as the scale says)."""
+    runs: Path = Path("runs/reproduce")
+    """Folder for checkpoints and weights; what is interrupted goes on from there."""
+    results: Path = Path("results")
+    """Folder for records and tables, to be kept: what has its record in SCALE/records is not run again."""
+    list: Flag = False
+    """Show all experiments: their runs, what is done, and the time of what is left here, from a measured step."""
+    json: Flag = False
+    """Print one JSON object."""
+
+
+def reproduce(argv: Sequence[str]) -> int:
+    """Run what a table or figure of the paper needs, and print it with our numbers beside the paper's.
+
+    What was interrupted goes on, what is done is not repeated, and runs that several tables need are run once. Every
+    number becomes a small record in the results folder; the table stands beside them as Markdown.
+
+    Examples:
+      auxrnn reproduce --list
+      auxrnn reproduce table2 --scale desk --workers 2
+      auxrnn reproduce all --scale smoke
+    """
+    arguments = parse(ReproduceArguments, argv, "reproduce", description=reproduce.__doc__ or "")
+    if arguments.workers < 1 or (arguments.seeds is not None and arguments.seeds < 1):
+        raise UsageError("--workers and --seeds must be at least 1")
+    if arguments.list:
+        return _list(arguments)
+    names = _find_names(arguments.names)
+    scale, folders = _find_scale(arguments), _find_folders(arguments)
+    code = _work(names, scale, folders, arguments)
+    for name in names:
+        outcome = find_outcome(name, scale, folders)
+        write_aside(arguments.results / scale.name / f"{name}.md", outcome_markdown(outcome))
+        if arguments.json:
+            print_json({"name": name, "done": outcome.num_done, "planned": outcome.num_planned})
+        else:
+            print(outcome_text(outcome))
+    return code
+
+
+def _find_names(given: Sequence[str]) -> list[str]:
+    if not given:
+        raise UsageError(f"NAME is missing; give one or more of {', '.join(EXPERIMENTS)}, or all; --list shows them")
+    for name in given:
+        if name not in (*EXPERIMENTS, ALL):
+            raise UsageError(f"unknown experiment {name!r}{nearest(name, (*EXPERIMENTS, ALL))}")
+    return list(EXPERIMENTS) if ALL in given else list(dict.fromkeys(given))
+
+
+def _find_scale(arguments: ReproduceArguments) -> Scale:
+    scale = find_scale(arguments.scale, arguments.runs.absolute() / "made")
+    if arguments.seeds is None:
+        return scale
+    seeds = tuple(range(arguments.seeds))
+    return scale._replace(seeds=seeds, fewer_seeds=seeds)
+
+
+def _find_folders(arguments: ReproduceArguments) -> Folders:
+    return Folders(arguments.runs / arguments.scale, arguments.results / arguments.scale / "records")
+
+
+def _find_book(arguments: ReproduceArguments) -> EstimateBook:
+    return EstimateBook(arguments.runs / "estimates.json")
+
+
+def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: ReproduceArguments) -> int:
+    """Do what is left; 1 if some of it failed."""
+    jobs = find_jobs(names, scale)
+    tasks = plan(jobs, folders)
+    if not tasks:
+        say(f"all {len(jobs)} runs are done already")
+        return 0
+    torch.set_num_threads(1)
+    book = _find_book(arguments)
+    is_smoke = scale.name == "smoke"
+    console = error_console()
+    num_done = sum(folders.is_done(job) for job in jobs)
+    say(f"{len(jobs)} runs, {num_done} of them done already; {arguments.workers} at a time")
+    with Display(tasks, folders, console, workers=arguments.workers) as display:
+        crew = Crew(
+            folders,
+            workers=arguments.workers,
+            needs=lambda task: book.get(task.config).bytes,
+            free=None if is_smoke else find_free_memory(torch.device("cpu")),
+            watch=display,
+            start=_run_here if is_smoke else processes.start,
+        )
+        failures = crew.work(tasks)
+    if failures:
+        say(f"auxrnn: {describe_failures(failures)}")
+    return 1 if failures else 0
+
+
+def _run_here(words: Sequence[str], *, log: Path, out: Path | None = None) -> Running:
+    """Run a command in this process: what takes no second is not worth starting one for."""
+    from auxrnn.cli import run  # noqa: PLC0415 - the command line runs itself
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stderr(stack.enter_context(log.open("a"))))
+        result = stack.enter_context(log.open("a") if out is None else out.open("w"))
+        stack.enter_context(contextlib.redirect_stdout(result))
+        return Done(run(words))
+
+
+def _list(arguments: ReproduceArguments) -> int:
+    """Print every experiment with its runs and times, or the runs of those that are named."""
+    book, folders = _find_book(arguments), _find_folders(arguments)
+    say("times are measured once and kept; the first list takes some minutes")
+
+    def estimate(task: Task) -> RunEstimate:
+        return book.get(task.config)
+
+    torch.set_num_threads(1)
+    if arguments.names:
+        names = _find_names(arguments.names)
+        entries = listing.list_runs(names, _find_scale(arguments), folders, estimate)
+        print_json({"runs": [entry._asdict() for entry in entries]}) if arguments.json else _print_runs(entries)
+        return 0
+    summaries = []
+    for name in EXPERIMENTS:
+        for scale_name in get_args(ScaleName):
+            asked = replace(arguments, scale=scale_name)
+            summary = listing.summarize(name, _find_scale(asked), _find_folders(asked), estimate)
+            summaries.append(summary)
+            if not arguments.json:
+                _print_summary(summary)
+    if arguments.json:
+        print_json({"experiments": [summary._asdict() for summary in summaries]})
+    return 0
+
+
+def _print_summary(summary: listing.Summary) -> None:
+    if summary.scale == get_args(ScaleName)[0]:
+        print(f"{summary.name:<9}{summary.title}")
+    left = summary.num_runs - summary.num_done
+    time_left = f"{left} left, {describe_seconds(summary.seconds_left)} on one worker" if left else "all done"
+    print(f"{'':<9}{summary.scale:<7}{summary.num_runs:>4} runs, {summary.num_done} done; {time_left}", flush=True)
+
+
+def _print_runs(entries: Sequence[listing.Entry]) -> None:
+    for entry in entries:
+        state = "done" if entry.is_done else f"{describe_seconds(entry.seconds)}, {describe_bytes(entry.bytes)}"
+        print(f"{entry.place:<34} {state:<24} {entry.name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportArguments:
+    """Options of `report`."""
+
+    scale: ScaleName = "desk"
+    """Which records to show: smoke, desk or paper."""
+    results: Path = Path("results")
+    """Folder with the records that `auxrnn reproduce` made."""
+    out: Path | None = None
+    """File to write (None: RESULTS/SCALE/index.html)."""
+    json: Flag = False
+    """Print one JSON object."""
+
+
+def report(argv: Sequence[str]) -> int:
+    """Make one HTML file of all tables and figures: ours beside the paper's, which claims hold, and what each cost.
+
+    It is made from the committed records alone, opens offline and needs no other file.
+
+    example:  auxrnn report --scale desk
+    """
+    arguments = parse(ReportArguments, argv, "report", description=report.__doc__ or "")
+    folders = Folders(Path("unused"), arguments.results / arguments.scale / "records")
+    if not folders.records.is_dir():
+        raise UsageError(
+            f"{folders.records} holds no records; `auxrnn reproduce all --scale {arguments.scale}` makes them"
+        )
+    scale = find_scale(arguments.scale, Path("runs/reproduce/made").absolute())
+    path = arguments.out or arguments.results / arguments.scale / "index.html"
+    outcomes = [find_outcome(name, scale, folders) for name in PAGE_ORDER]
+    reconstructions = read_reconstructions(arguments.results / arguments.scale / "reconstructions.npz")
+    made = _find_facts(scale, folders)
+    write_results_page(path, outcomes=outcomes, reconstructions=reconstructions, made=made)
+    verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
+    if arguments.json:
+        print_json({"page": str(path), "claims": dict(verdicts)})
+    else:
+        print(path)
+    return 0
+
+
+def _find_facts(scale: Scale, folders: Folders) -> PageFacts:
+    """Say what the records were made with, from the records themselves; where they differ, all of it."""
+    found = [record for path in sorted(folders.records.glob("*.json")) if (record := read_record(path)) is not None]
+    environments = [record.environment for record in found]
+    versions = {(name, version) for environment in environments for name, version in environment["versions"].items()}
+    versions |= {("python", environment["python"]) for environment in environments}
+    commits = sorted({str(environment["commit"]) for environment in environments})
+    command = f"auxrnn reproduce all --scale {scale.name} && auxrnn report --scale {scale.name}"
+    return PageFacts(scale.name, scale.summary, sorted(versions), ", ".join(commits), command)

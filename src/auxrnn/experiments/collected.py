@@ -1,0 +1,90 @@
+"""The records of an experiment's jobs, gathered by the places of its table, and claims judged on them."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.scales import Scale
+from auxrnn.experiments.workers import Folders
+from auxrnn.report.results import Cell, Claim, Score, describe_score, judge
+from auxrnn.report.run_records import RunRecord, read_record
+
+FEWEST_SEEDS = 3
+"""Below this an ordering is neither claimed nor denied."""
+
+Value = Callable[[RunRecord], float]
+
+
+def test_accuracy(record: RunRecord) -> float:
+    """Give the accuracy after the last update, in percent."""
+    return float(record.scores["test_accuracy"])
+
+
+def test_error(record: RunRecord) -> float:
+    """Give the part of the test split that is wrong after the last update, in percent."""
+    return 100.0 - test_accuracy(record)
+
+
+class Results(NamedTuple):
+    """All that is known of an experiment at one scale."""
+
+    scale: Scale
+    jobs: Sequence[Job]
+    records: dict[str, RunRecord]
+    """By the names of jobs; those not done are missing."""
+
+    def find(self, row: str, column: str) -> list[RunRecord]:
+        """Give the records of one place, by seed."""
+        names = [job.name for job in self.jobs if (job.row, job.column) == (row, column)]
+        return [self.records[name] for name in names if name in self.records]
+
+    def score(self, row: str, column: str, value: Value = test_accuracy) -> Score | None:
+        """Give our numbers for one place; None if there are none yet."""
+        found = self.find(row, column)
+        if not found:
+            return None
+        return Score(
+            values=tuple(value(record) for record in found),
+            seeds=tuple(record.seed for record in found),
+            seconds=tuple(record.seconds for record in found),
+            records=tuple(record.name for record in found),
+        )
+
+    def cell(self, row: str, column: str, paper: float | None, value: Value = test_accuracy) -> Cell:
+        """Give one place of a table; where we have no number the note says why."""
+        score = self.score(row, column, value)
+        is_planned = any((job.row, job.column) == (row, column) for job in self.jobs)
+        note = "" if score is not None else "not run yet" if is_planned else "not part of this scale"
+        return Cell(score, paper, note)
+
+    @property
+    def seconds(self) -> float:
+        """Give the training time of all finished runs, each counted once."""
+        return sum(record.seconds for record in self.records.values())
+
+
+def collect(scale: Scale, jobs: Sequence[Job], folders: Folders) -> Results:
+    """Read the records of all jobs that are done."""
+    found = {job.name: read_record(folders.record(job.name)) for job in jobs}
+    return Results(scale, jobs, {name: record for name, record in found.items() if record is not None})
+
+
+class Place(NamedTuple):
+    """A place of a table."""
+
+    row: str
+    column: str
+
+
+def claim_above(
+    results: Results, text: str, first: Place, second: Place, *, by: float = 0.0, value: Value = test_accuracy
+) -> Claim:
+    """Judge that one place of the table is above another, by so many points; the verdict counts every seed."""
+    ours, theirs = results.score(*first, value), results.score(*second, value)
+    if ours is None or theirs is None:
+        return Claim(text, "open", "not all of its runs are done")
+    numbers = f"{first.row} {describe_score(ours, decimals=1)}, {second.row} {describe_score(theirs, decimals=1)}"
+    if min(len(ours.values), len(theirs.values)) < FEWEST_SEEDS:
+        return Claim(text, "open", f"{numbers}: too few seeds for an ordering")
+    gap = ours.mean - theirs.mean
+    return Claim(text, judge(ours, theirs, by=by, fewest=FEWEST_SEEDS), f"{numbers}: {gap:+.1f} points in the mean")

@@ -1,0 +1,166 @@
+"""Figure 3: accuracy, and the time of a batch, as images of dogs grow to 16,384 steps."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from auxrnn.config import RunConfig
+from auxrnn.experiments.collected import Place, Results, claim_above, test_accuracy
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
+from auxrnn.experiments.scales import DOGS, Scale
+from auxrnn.report.results import Claim, Grid, Line, LineChart, Row, Score, to_line
+from auxrnn.report.run_records import RunRecord
+
+TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
+SUMMARY = (
+    "The same photographs at eight sizes, so that only the length changes. Above, accuracy; below, seconds for one"
+    " update. The LSTM has full back-propagation, r-LSTM and p-LSTM truncated ones, whose cost hardly grows."
+)
+SIZES = (40, 48, 56, 72, 80, 96, 112, 128)
+LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
+SYSTEMS = (LSTM, R, P, R_MANY, TRANSFORMER)
+MANY = (20, 30)
+NONE = None
+PAPER = {
+    LSTM: (3.8, 2.9, 2.1, 1.4, 1.9, 1.1, 1.0, NONE),
+    R: (6.8, 6.2, 5.9, 4.9, 4.9, 4.0, 3.3, 3.7),
+    P: (6.5, 6.8, 5.8, 6.5, 4.2, 4.6, 2.9, 2.1),
+    R_MANY: (10.4, 9.8, 9.0, 8.9, 8.2, 7.3, 5.0, 4.9),
+    TRANSFORMER: (11.8, 10.3, 6.8, 4.4, 2.9, 1.9, NONE, NONE),
+}
+PAPER_SECONDS = {
+    LSTM: (3.5, NONE, 5.8, 10.1, 12.3, 19.1, 26.4, NONE),
+    R: (2.0, NONE, 3.0, 5.0, 4.1, 4.5, 6.1, 7.1),
+    P: (2.9, NONE, 4.3, 3.6, 4.8, 4.9, 6.1, 8.0),
+    R_MANY: (1.0, NONE, 1.5, 2.2, 3.8, 4.3, 4.7, 6.8),
+    TRANSFORMER: (NONE,) * 8,
+}
+TIME = " time"
+PAPER_CHANCE = 0.83
+
+
+def runs(scale: Scale) -> Iterator[Job]:
+    """Yield the measurements of time first, which are soon done, then the trainings."""
+    sizes = [*scale.timed_sizes]
+    for size in sizes:
+        for row in SYSTEMS:
+            yield Job(row + TIME, str(size), _config(scale, row, size, seed=0, is_timed=True), "cost")
+    for seed in scale.fewer_seeds:
+        for size in SIZES:
+            for row in SYSTEMS:
+                yield Job(row, str(size), _config(scale, row, size, seed=seed))
+
+
+def _config(scale: Scale, row: str, size: int, *, seed: int, is_timed: bool = False) -> RunConfig:
+    """Give one system at one size; what is timed has the paper's own length at every scale but smoke."""
+    changes: dict[str, Any] = {"image_size": size if is_timed else scale.side(size)} if scale.is_of_images(DOGS) else {}
+    if row == LSTM:
+        return lstm(scale, DOGS, seed=seed, window="full", **changes)
+    if row == TRANSFORMER:
+        return scale.other(DOGS, "transformer", seed=seed, **changes)
+    objective = OBJECTIVES["p-LSTM" if row == P else "r-LSTM"]
+    shape: dict[str, Any] = {"shape": MANY} if row == R_MANY else {}
+    return helped(scale, DOGS, objective, seed=seed, **shape, **changes)
+
+
+def seconds_of_update(record: RunRecord) -> float:
+    """Give the time of an update with labels, the longer of the two phases."""
+    return float(max(record.scores["seconds_per_update"].values()))
+
+
+def claims(results: Results) -> list[Claim]:
+    """Judge what the paper says of accuracy at the ends, and of the growth of time."""
+    first, last = str(SIZES[0]), str(SIZES[-1])
+    found = [
+        claim_above(results, f"At the longest, {row} beats the LSTM", Place(row, last), Place(LSTM, last))
+        for row in (R, P, R_MANY)
+    ]
+    found += [
+        claim_above(results, "20x30 beats one segment, at the shortest", Place(R_MANY, first), Place(R, first)),
+        claim_above(results, "20x30 beats one segment, at the longest", Place(R_MANY, last), Place(R, last)),
+        claim_above(results, "The Transformer is best at the shortest", Place(TRANSFORMER, first), Place(R, first)),
+    ]
+    return found + [_growth(results, row) for row in (R, P, R_MANY)]
+
+
+def _growth(results: Results, row: str) -> Claim:
+    """Judge that time grows more slowly than that of the LSTM: measured once each, a ratio of best times."""
+    text = f"The time of a batch grows more slowly for {row} than for the LSTM"
+    sizes = results.scale.timed_sizes
+    ours = [results.score(row + TIME, str(size), seconds_of_update) for size in (sizes[0], sizes[-1])]
+    lstm_times = [results.score(LSTM + TIME, str(size), seconds_of_update) for size in (sizes[0], sizes[-1])]
+    if None in ours or None in lstm_times:
+        return Claim(text, "open", "not measured yet")
+    growth, of_lstm = _ratio(ours), _ratio(lstm_times)
+    detail = f"from {sizes[0]} to {sizes[-1]} pixels a side {growth:.1f} times, the LSTM {of_lstm:.1f} times"
+    return Claim(text, "holds" if growth < of_lstm else "does not hold", detail)
+
+
+def _ratio(scores: list[Score | None]) -> float:
+    first, last = scores
+    assert first is not None
+    assert last is not None
+    return last.mean / first.mean
+
+
+def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+    """Give both halves of the figure, and both as tables."""
+    scale = results.scale
+    lengths = {size: scale.side(size) ** 2 for size in SIZES}
+    columns = tuple(
+        f"{length:,}" if length == size**2 else f"{length:,} (paper {size**2:,})" for size, length in lengths.items()
+    )
+    accuracy = tuple(
+        Row(row, tuple(results.cell(row, str(size), n) for size, n in zip(SIZES, PAPER[row], strict=True)))
+        for row in SYSTEMS
+    )
+    timed = [size for size in SIZES if size in scale.timed_sizes]
+    seconds = tuple(
+        Row(row, tuple(results.cell(row + TIME, str(s), _paper_seconds(row, s), seconds_of_update) for s in timed))
+        for row in SYSTEMS
+    )
+    is_shrunk = lengths[SIZES[0]] != SIZES[0] ** 2
+    charts = [
+        LineChart(
+            "Accuracy as sequences grow",
+            "steps",
+            "test accuracy, %",
+            tuple(_line(results, row, lengths) for row in SYSTEMS),
+            paper_x_label="steps of the paper's" if is_shrunk else None,
+            chance=None if is_shrunk else PAPER_CHANCE,
+        ),
+        LineChart(
+            "Time of one update as sequences grow",
+            "steps",
+            "seconds",
+            tuple(_time_line(results, row, timed) for row in SYSTEMS),
+            is_log=True,
+        ),
+    ]
+    grids = [
+        Grid("Accuracy by length in steps", "test accuracy, %", columns, accuracy),
+        Grid(
+            "Seconds of one update by length in steps",
+            "seconds",
+            tuple(f"{s**2:,}" for s in timed),
+            seconds,
+            decimals=2,
+        ),
+    ]
+    return grids, charts
+
+
+def _paper_seconds(row: str, size: int) -> float | None:
+    return PAPER_SECONDS[row][SIZES.index(size)]
+
+
+def _line(results: Results, row: str, lengths: dict[int, int]) -> Line:
+    ours = [(n, score) for size, n in lengths.items() if (score := results.score(row, str(size), test_accuracy))]
+    paper = [(size**2, number) for size, number in zip(SIZES, PAPER[row], strict=True) if number is not None]
+    return to_line(row, ours, paper)
+
+
+def _time_line(results: Results, row: str, sizes: list[int]) -> Line:
+    ours = [(s**2, score) for s in sizes if (score := results.score(row + TIME, str(s), seconds_of_update))]
+    paper = [(s**2, number) for s in SIZES if (number := _paper_seconds(row, s)) is not None]
+    return to_line(row, ours, paper)

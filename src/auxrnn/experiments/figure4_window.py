@@ -1,0 +1,77 @@
+"""Figure 4: accuracy on CIFAR10 as the supervised window shrinks from 300 steps to one and none."""
+
+from collections.abc import Iterator
+
+from auxrnn.experiments import table2_pixel_images as table2
+from auxrnn.experiments.collected import Place, Results, claim_above
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
+from auxrnn.experiments.scales import CIFAR10, Scale
+from auxrnn.report.results import Claim, Grid, LineChart, Row, to_line
+
+TITLE = "Figure 4: a shrinking supervised window (CIFAR10)"
+SUMMARY = (
+    "The same r-LSTM and p-LSTM, pretrained once, with fewer and fewer steps of supervised back-propagation: at one"
+    " step labels hardly touch the network that reads, at none they train the head alone."
+)
+WINDOWS = (300, 200, 100, 50, 1, 0)
+PAPER = {
+    "r-LSTM": (66.0, 63.0, 60.5, 58.0, 46.1, 37.7),
+    "p-LSTM": (64.7, 62.3, 60.4, 58.5, 47.0, 34.9),
+}
+FULL = table2.LSTM_FULL
+PAPER_FULL = 58.8
+CHANCE = 10.0
+
+
+def runs(scale: Scale) -> Iterator[Job]:
+    """Yield a run for each window and objective, and the fully trained LSTM of Table 2."""
+    for seed in scale.seeds:
+        for row, objective in OBJECTIVES.items():
+            for window in WINDOWS:
+                config = helped(scale, CIFAR10, objective, seed=seed, supervised_window=scale.span(window, CIFAR10))
+                yield Job(row, str(window), config)
+        yield Job(FULL, "full", lstm(scale, CIFAR10, seed=seed, window="full"))
+
+
+def claims(results: Results) -> list[Claim]:
+    """Judge that two thirds of the window can go, and that a single step, or none, still learns."""
+    found = []
+    for row in OBJECTIVES:
+        text = f"The {row} with a third of the window still beats the fully trained LSTM"
+        found.append(claim_above(results, text, Place(row, "100"), Place(FULL, "full")))
+        text = f"The {row} loses by going from one step to none"
+        found.append(claim_above(results, text, Place(row, "1"), Place(row, "0")))
+        text = f"The {row} loses by going from the whole window to one step"
+        found.append(claim_above(results, text, Place(row, "300"), Place(row, "1")))
+    return found
+
+
+def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+    """Give accuracy against the window, and the same numbers as a table."""
+    spans = {window: results.scale.span(window, CIFAR10) for window in WINDOWS}
+    rows = tuple(
+        Row(row, tuple(results.cell(row, str(window), n) for window, n in zip(WINDOWS, numbers, strict=True)))
+        for row, numbers in PAPER.items()
+    )
+    full = Row(FULL, (results.cell(FULL, "full", PAPER_FULL), *[results.cell("", "", None)] * (len(WINDOWS) - 1)))
+    columns = tuple(str(span) if span == window else f"{span} (paper {window})" for window, span in spans.items())
+    lines = tuple(
+        to_line(
+            row,
+            [(spans[w], score) for w in WINDOWS if (score := results.score(row, str(w))) is not None],
+            list(zip(WINDOWS, PAPER[row], strict=True)),
+        )
+        for row in OBJECTIVES
+    )
+    is_shrunk = spans[WINDOWS[0]] != WINDOWS[0]
+    chart = LineChart(
+        "Accuracy as the supervised window shrinks",
+        "steps of supervised back-propagation",
+        "test accuracy, %",
+        lines,
+        is_reversed=True,
+        paper_x_label="steps of the paper's, four times as long" if is_shrunk else None,
+        chance=CHANCE,
+    )
+    return [Grid("By supervised window, in steps", "test accuracy, %", columns, (*rows, full))], [chart]

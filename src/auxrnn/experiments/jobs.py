@@ -1,0 +1,58 @@
+"""What an experiment asks for: trainings and measurements, each known by its settings.
+
+Two experiments that ask for the same run share it: a job's name is made from its config alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from auxrnn.config import RunConfig, flatten
+from auxrnn.presets import name_system
+from auxrnn.pretrained import WITHOUT_EFFECT
+
+Kind = Literal["train", "cost", "data"]
+"""Train a network; measure one update of it, alone on the machine; count a dataset."""
+
+UNTOLD = ("seed", *WITHOUT_EFFECT)
+NUM_DIGITS = 8
+
+
+class Job(NamedTuple):
+    """One number of a table: where it stands, and the run that gives it."""
+
+    row: str
+    column: str
+    config: RunConfig
+    kind: Kind = "train"
+
+    @property
+    def name(self) -> str:
+        """What its record and its run folder are called."""
+        return name_job(self.config, self.kind)
+
+
+def name_job(config: RunConfig, kind: Kind = "train") -> str:
+    """Name a job so that a person can tell what it is, and equal settings have equal names."""
+    data = config.data
+    size = data.image_size or data.length or data.max_length
+    words = [Path(data.data).stem + (f"{size}" if size else "")]
+    if kind == "data":
+        return "-".join(["data", *words, _digest(vars(data))])
+    system = name_system(config.model.model, config.loss.objective)
+    window = config.loss.supervised_window
+    words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
+    start = [] if kind == "train" else [kind]
+    return "-".join([*start, *words, _digest(flatten(config)), f"s{config.seed}"])
+
+
+def _digest(values: dict[str, Any]) -> str:
+    told = {name: str(value) for name, value in values.items() if name not in UNTOLD}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+
+
+def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
+    """Keep the first of the jobs that have the same name, in order."""
+    return list({job.name: job for job in reversed(list(jobs))}.values())[::-1]

@@ -1,0 +1,49 @@
+"""The recurrent systems that the paper compares on images, in its own numbers; a scale shrinks them."""
+
+from typing import Any
+
+from auxrnn.config import Objective, RunConfig, Window
+from auxrnn.experiments.scales import PAPER_WINDOW, Scale
+
+SEGMENT_LENGTH = 600
+OBJECTIVES: dict[str, Objective] = {"r-LSTM": "reconstruct", "p-LSTM": "predict"}
+
+
+def lstm(scale: Scale, dataset: str, *, seed: int, window: Window = PAPER_WINDOW, **changes: Any) -> RunConfig:
+    """Give an LSTM without auxiliary loss, all of whose updates have labels."""
+    return scale.config(
+        dataset,
+        seed=seed,
+        pretrain=False,
+        objective="none",
+        supervised_window=scale.window(window, dataset),
+        **changes,
+    )
+
+
+def helped(
+    scale: Scale,
+    dataset: str,
+    objective: Objective,
+    *,
+    seed: int,
+    window: Window = PAPER_WINDOW,
+    shape: tuple[int, int] = (1, SEGMENT_LENGTH),
+    **changes: Any,
+) -> RunConfig:
+    """Give an r-LSTM or p-LSTM with n segments of length l (`shape`).
+
+    With n = 1 the auxiliary loss reaches 300 steps, in every other shape l of them (section 5.2), and with full
+    back-propagation as far as there are steps.
+    """
+    num_segments, length = shape
+    reach: Window = scale.span(PAPER_WINDOW if shape == (1, SEGMENT_LENGTH) else length, dataset)
+    values = {
+        "objective": objective,
+        "supervised_window": scale.window(window, dataset),
+        "auxiliary_window": "full" if window == "full" else reach,
+        "num_segments": num_segments,
+        "segment_length": scale.span(length, dataset),
+    }
+    pretrain = changes.pop("pretrain", True)
+    return scale.config(dataset, seed=seed, pretrain=pretrain, **(values | changes))

@@ -1,0 +1,118 @@
+"""The numbers of the three scales; those of the desk were chosen on validation data (docs/notebook.md)."""
+
+from pathlib import Path
+
+from auxrnn.experiments.made_sequences import NUM_STEPS, make_arrays, make_texts
+from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Reading, Scale, ScaleName, Schedule
+
+PAPER_SCALE = Scale(
+    name="paper",
+    summary="the published settings, for a GPU and weeks of time",
+    seeds=(0,),
+    fewer_seeds=(0,),
+    settings={},
+    other_settings={},
+    readings={
+        MNIST: Reading({"data": "mnist"}, 469),
+        PMNIST: Reading({"data": "pmnist"}, 469),
+        CIFAR10: Reading({"data": "cifar10"}, 391),
+        DOGS: Reading({"data": "stanford_dogs", "image_size": 40, "enlarge_to": 150_000}, 1172, epochs=(20.0, 100.0)),
+        DBPEDIA: Reading({"data": "dbpedia"}, 4375),
+    },
+    schedule=None,
+    sampling_steps=100_000,
+    large_size=512,
+    side_divisor=1,
+    timed_sizes=(40, 48, 56, 72, 80, 96, 112, 128),
+)
+
+_DESK_UPDATES = 3000
+_DESK_LSTM = {
+    "hidden_size": 64,
+    "embedding_size": 64,
+    "drop_connect": 0.2,
+    "batch_size": 32,
+    "lr": 4e-3,
+    "placement": "immediate",
+    # True tokens in the first update, none in the last: fed with true tokens alone, the decoder need not remember.
+    "sampling_steps": _DESK_UPDATES,
+    # Squared errors of pixels are some thirty times smaller than the cross-entropy of ten classes.
+    "auxiliary_weight": 30.0,
+    "checkpoint_every": 250,
+}
+_DESK_ATTENTION = {"batch_size": 32, "warmup_steps": 300, "lr": 1e-3}
+_DESK_CONVOLUTION = {"batch_size": 32, "pad_to": 256, "optimizer": "adam", "lr": 1e-3}
+
+DESK_SCALE = Scale(
+    name="desk",
+    summary="images averaged down to a quarter of the steps, 64 units, 3,000 updates: hours on two cores",
+    seeds=(0, 1, 2),
+    fewer_seeds=(0,),
+    settings=_DESK_LSTM,
+    other_settings={
+        "irnn": {"batch_size": 32},
+        "urnn": {"batch_size": 32, "hidden_size": 128},
+        "lm_lstm": _DESK_LSTM,
+        "sa_lstm": _DESK_LSTM,
+        "transformer": _DESK_ATTENTION,
+        "dmca": _DESK_ATTENTION,
+        "char_cnn": _DESK_CONVOLUTION | {"lr": 1e-4},
+        "conv_rnn": _DESK_CONVOLUTION,
+        "vdcnn": _DESK_CONVOLUTION,
+    },
+    readings={
+        MNIST: Reading({"data": "mnist", "image_size": 14}, 1875, shrink=4, window=1),
+        PMNIST: Reading({"data": "pmnist", "image_size": 14}, 1875, shrink=4, window=1),
+        CIFAR10: Reading({"data": "cifar10", "image_size": 16}, 1563, shrink=4, window=1),
+        DOGS: Reading({"data": "stanford_dogs", "image_size": 10}, 32, shrink=16),
+        DBPEDIA: Reading({"data": "dbpedia", "max_length": 256}, 377, shrink=2),
+    },
+    schedule=Schedule(num_updates=_DESK_UPDATES, pretrain_updates=1500, num_rates=5),
+    sampling_steps=_DESK_UPDATES,
+    large_size=128,
+    side_divisor=4,
+    timed_sizes=(40, 80, 128),
+)
+
+
+def find_scale(name: ScaleName, made_folder: Path) -> Scale:
+    """Give a scale by name; the data of smoke is made here if it is not there yet."""
+    if name == "smoke":
+        return _make_smoke(made_folder)
+    return DESK_SCALE if name == "desk" else PAPER_SCALE
+
+
+def _make_smoke(folder: Path) -> Scale:
+    gray, color = (make_arrays(folder / f"made{channels}.npz", num_channels=channels) for channels in (1, 3))
+    texts = make_texts(folder / "made_texts.csv")
+    small = {"hidden_size": 8, "embedding_size": 8, "head_size": 8, "batch_size": 16}
+    shrink = 1024 / NUM_STEPS
+    attention = {"hidden_size": 8, "head_size": 8, "num_heads": 2, "filter_size": 8, "num_layers": 2, "batch_size": 16}
+    convolution = {"pad_to": 256, "batch_size": 8}
+    return Scale(
+        name="smoke",
+        summary="made-up data and two updates: whether everything runs, nothing more",
+        seeds=(0,),
+        fewer_seeds=(0,),
+        settings=small,
+        other_settings={
+            **{model: {"hidden_size": 8, "batch_size": 16} for model in ("irnn", "urnn", "lm_lstm", "sa_lstm")},
+            "transformer": attention,
+            "dmca": attention | {"block_length": 4, "block_reach": 2},
+            "char_cnn": convolution,
+            "conv_rnn": convolution,
+            "vdcnn": convolution | {"depth": 9},
+        },
+        readings={
+            MNIST: Reading({"data": str(gray)}, 3, shrink=shrink),
+            PMNIST: Reading({"data": str(gray), "test_fraction": 0.25}, 3, shrink=shrink),
+            CIFAR10: Reading({"data": str(color)}, 3, shrink=shrink),
+            DOGS: Reading({"data": str(color), "test_fraction": 0.25}, 3, shrink=shrink),
+            DBPEDIA: Reading({"data": str(texts)}, 3, shrink=10),
+        },
+        schedule=Schedule(num_updates=2, pretrain_updates=1, num_rates=1),
+        sampling_steps=4,
+        large_size=8,
+        side_divisor=1,
+        timed_sizes=(40, 128),
+    )

@@ -1,0 +1,77 @@
+"""Table 1: lengths, classes and sizes of the datasets."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from auxrnn.experiments.collected import Results
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Scale
+from auxrnn.report.results import Cell, Claim, Grid, LineChart, Row, Score, Verdict
+from auxrnn.report.run_records import RunRecord
+
+TITLE = "Table 1: the datasets"
+SUMMARY = "How long the sequences are, how many classes they have, and how many there are to train on, counted here."
+
+
+class Counts(NamedTuple):
+    """One line of the table."""
+
+    length: float
+    num_classes: int
+    train_size: int
+
+
+PAPER = {
+    MNIST: Counts(784, 10, 60_000),
+    PMNIST: Counts(784, 10, 60_000),
+    CIFAR10: Counts(1024, 10, 50_000),
+    DOGS: Counts(1600, 120, 150_000),
+    DBPEDIA: Counts(300, 14, 560_000),
+}
+"""The paper gives Stanford Dogs at 1,600 to 16,384 steps: eight sizes of which this is the smallest."""
+COLUMNS = ("median length", "classes", "training sequences")
+
+
+def runs(scale: Scale) -> Iterator[Job]:
+    """Yield one count of each dataset, as the scale reads it."""
+    for dataset in PAPER:
+        yield Job(dataset, "", scale.config(dataset, seed=0, pretrain=False, objective="none"), "data")
+
+
+def claims(results: Results) -> list[Claim]:
+    """Say for each dataset whether it is the paper's, whole and at its own length."""
+    return [_claim(results, dataset) for dataset in PAPER]
+
+
+def _claim(results: Results, dataset: str) -> Claim:
+    text = f"{dataset} is as long, as large and as finely divided here as in the paper"
+    found = results.find(dataset, "")
+    if not found:
+        return Claim(text, "open", "not counted yet")
+    ours, paper = _count(found[0]), PAPER[dataset]
+    is_same = abs(ours.length / paper.length - 1) < 0.1 and ours[1:] == paper[1:]
+    verdict: Verdict = "holds" if is_same else "does not hold"
+    return Claim(text, verdict, f"{ours.length:g} steps, {ours.num_classes} classes, {ours.train_size:,} sequences")
+
+
+def _count(record: RunRecord) -> Counts:
+    classes = record.scores["classes"]["train"]
+    return Counts(record.scores["lengths"]["median"], len(classes), sum(classes.values()))
+
+
+def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+    """Give the table with our counts beside the paper's."""
+    rows = []
+    for dataset, paper in PAPER.items():
+        found = results.find(dataset, "")
+        scores: list[Score | None] = [_single(record, value) for record in found[:1] for value in _count(record)]
+        note = "" if found else "not counted yet"
+        cells = tuple(
+            Cell(score, number, note) for score, number in zip(scores or [None] * len(paper), paper, strict=True)
+        )
+        rows.append(Row(dataset, cells))
+    return [Grid("Counted in the training split, as this scale reads it", "", COLUMNS, tuple(rows), decimals=0)], []
+
+
+def _single(record: RunRecord, value: float) -> Score:
+    return Score((value,), (0,), (record.seconds,), (record.name,))

@@ -1,0 +1,170 @@
+"""What a reproduced table or figure is, as plain values: ours beside the paper's, and what the paper says of it.
+
+Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+Verdict = Literal["holds", "within the spread", "does not hold", "open"]
+"""Of a claim: beyond the spread of the seeds, only in the mean, not at all, or not to be said yet."""
+
+
+class Score(NamedTuple):
+    """Our numbers for one cell, one for each seed; `seconds` and `records` go with them one to one."""
+
+    values: tuple[float, ...]
+    seeds: tuple[int, ...]
+    seconds: tuple[float, ...]
+    records: tuple[str, ...]
+    """Names of the run records: files `records/NAME.json` beside the page."""
+
+    @property
+    def mean(self) -> float:
+        """Give the mean over the seeds."""
+        return statistics.fmean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """Give the standard deviation over the seeds; None of a single one."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+class Cell(NamedTuple):
+    """One place of a table; either side may be missing, and a note says why ("infeasible", "not run")."""
+
+    ours: Score | None
+    paper: float | None
+    note: str = ""
+
+
+class Row(NamedTuple):
+    """One line of a table."""
+
+    title: str
+    cells: tuple[Cell, ...]
+
+
+class Grid(NamedTuple):
+    """A table as the paper prints it."""
+
+    caption: str
+    unit: str
+    """Such as "test accuracy, %"."""
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    decimals: int = 1
+
+
+class Point(NamedTuple):
+    """A place on a line: the mean and the lowest and highest of the seeds."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+class Line(NamedTuple):
+    """One system on a chart: as measured here and as published; either may be empty."""
+
+    title: str
+    ours: tuple[Point, ...]
+    paper: tuple[tuple[float, float], ...] = ()
+
+
+class LineChart(NamedTuple):
+    """Lines over one axis; `is_log` is for both axes. Where axes differ, the paper's are `paper_x_label` and so on."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    is_log: bool = False
+    is_reversed: bool = False
+    """Whether x falls from left to right, as the paper's Figure 4 has it."""
+    paper_x_label: str | None = None
+    """What the paper's x counts, where it is not what ours counts (another length, other updates)."""
+    chance: float | None = None
+    """Height of guessing in our numbers."""
+
+
+class Bar(NamedTuple):
+    """One bar: ours with its spread, and what the paper says, both as the same kind of number."""
+
+    title: str
+    ours: Score | None
+    paper: float | None
+
+
+class BarChart(NamedTuple):
+    """Bars of one kind of number, the first being what the others are compared with."""
+
+    title: str
+    x_label: str
+    bars: tuple[Bar, ...]
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper that our numbers can contradict."""
+
+    text: str
+    verdict: Verdict
+    detail: str
+    """The numbers that decided it."""
+
+
+class Outcome(NamedTuple):
+    """A table or figure of the paper, reproduced."""
+
+    name: str
+    """What `auxrnn reproduce` calls it: table2."""
+    title: str
+    """What the paper calls it, and what it is about."""
+    scale: str
+    summary: str
+    """In plain words: what is compared, and how ours differs from the paper's."""
+    grids: tuple[Grid, ...]
+    charts: tuple[LineChart | BarChart, ...]
+    claims: tuple[Claim, ...]
+    settings: tuple[tuple[str, str], ...]
+    """What all its runs share, as pairs of a name and a value."""
+    command: str
+    num_done: int
+    num_planned: int
+    seconds: float
+    """Training time of all finished runs together."""
+
+
+def describe_score(score: Score, *, decimals: int) -> str:
+    """Give the mean with its spread, or the one number with the word that it is one."""
+    spread = score.spread
+    if spread is None:
+        return f"{score.mean:.{decimals}f} (one seed)"
+    return f"{score.mean:.{decimals}f} ± {spread:.{decimals}f}"
+
+
+def to_line(title: str, scores: Sequence[tuple[float, Score]], paper: Sequence[tuple[float, float]] = ()) -> Line:
+    """Make a line of scores by their x."""
+    points = [Point(x, score.mean, min(score.values), max(score.values)) for x, score in scores]
+    return Line(title, tuple(sorted(points)), tuple(sorted(paper)))
+
+
+def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:
+    """Tell whether the first scores above the second, by more than `by`.
+
+    It holds if every seed of the first is above every seed of the second by that much: then the ranges of the seeds do
+    not touch. Fewer seeds than `fewest` on either side decide nothing.
+    """
+    if first is None or second is None or min(len(first.values), len(second.values)) < fewest:
+        return "open"
+    if min(first.values) - max(second.values) > by:
+        return "holds"
+    return "within the spread" if first.mean - second.mean > by else "does not hold"
+
+
+def finite(value: Any) -> bool:
+    """Tell whether a recorded value is a number."""
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,0 +1,185 @@
+import re
+from functools import cache
+from itertools import combinations
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+
+from auxrnn.report import theme
+from auxrnn.report.figures import NARROW, WIDE, to_png, to_svg
+from auxrnn.report.result_plots import MARKS, chart_figure
+from auxrnn.report.results import Bar, BarChart, Line, LineChart, Point
+from made_up_results import BARS, CHARTS, CURVES, LENGTHS, LOG_CHART, REVERSED, SYSTEMS, TWO_PANELS, make_lines
+
+
+@cache
+def draw(chart, width):
+    return chart_figure(chart, width=width)
+
+
+def texts_of(figure):
+    """All texts that are shown, those of ticks among them, with their boxes in pixels."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    texts = list(figure.texts)
+    for axes in figure.axes:
+        texts += axes.texts
+        if axes.axison:
+            texts += [axes.xaxis.label, *shown_ticks(axes.xaxis), *shown_ticks(axes.yaxis)]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text()]
+
+
+def shown_ticks(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [
+        label for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True) if low <= place <= high
+    ]
+
+
+def lines_through(axes, heights):
+    return [line for line in axes.lines if list(line.get_ydata()) == pytest.approx(list(heights))]
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.title)
+def test_texts_overlap_neither_each_other_nor_the_edge_of_the_figure(chart, width):
+    figure = draw(chart, width)
+    texts = texts_of(figure)
+    touching = [(one[0], other[0]) for one, other in combinations(texts, 2) if one[1].overlaps(other[1])]
+    assert touching == []
+    beyond = [text for text, box in texts if box.x0 < -1 or box.x1 > width + 1 or box.y0 < -1]
+    assert beyond == []
+    assert max(box.y1 for _, box in texts) <= figure.bbox.height + 1
+
+
+def test_ours_is_solid_and_the_paper_s_dashed_in_the_same_color():
+    axes = chart_figure(LineChart("Title", "x", "y", make_lines(), is_log=False), width=WIDE).axes[0]
+    for place, line in enumerate(make_lines()):
+        (ours,), (paper,) = (lines_through(axes, heights) for heights in heights_of(line))
+        assert (ours.get_linestyle(), paper.get_linestyle()) == ("-", "--")
+        assert ours.get_color() == paper.get_color() == theme.color(f"series-{place + 1}")
+
+
+def heights_of(line):
+    return [point.y for point in line.ours], [height for _, height in line.paper]
+
+
+def test_six_lines_differ_in_color_and_in_mark():
+    axes = chart_figure(LineChart("Title", "x", "y", make_lines()), width=WIDE).axes[0]
+    ours = [lines_through(axes, heights_of(line)[0])[0] for line in make_lines()]
+    assert len({line.get_color() for line in ours}) == len({line.get_marker() for line in ours}) == len(SYSTEMS[:6])
+    assert len(set(MARKS)) == len(theme.SERIES) == 6
+
+
+def test_whiskers_reach_from_the_lowest_to_the_highest_seed():
+    line = Line("LSTM", (Point(1, 5.0, 4.0, 8.0), Point(2, 6.0, 5.5, 6.5)))
+    axes = chart_figure(LineChart("Title", "x", "y", (line,)), width=WIDE).axes[0]
+    whiskers = [segment.tolist() for bar in axes.collections for segment in bar.get_segments()]
+    assert whiskers == [[[1, 4], [1, 8]], [[2, 5.5], [2, 6.5]]]
+
+
+def test_a_single_seed_has_no_whiskers_and_the_key_promises_none():
+    figure = chart_figure(LineChart("Title", "x", "y", (Line("LSTM", (Point(1, 5.0, 5.0, 5.0),)),)), width=WIDE)
+    assert not figure.axes[0].collections
+    assert [text for text, _ in texts_of(figure) if "ours" in text] == ["ours"]
+
+
+def test_long_curves_have_a_band_instead_of_whiskers_and_marks():
+    axes = draw(CURVES, WIDE).axes[0]
+    assert len(axes.collections) == len(CURVES.lines)
+    assert all(to_hex(band.get_facecolor()[0]) in map(theme.color, theme.SERIES) for band in axes.collections)
+    assert {line.get_marker() for line in axes.lines} <= {"", "None"}
+
+
+def test_axes_that_cannot_be_compared_stand_side_by_side_or_below_each_other():
+    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, WIDE).axes[:2])
+    assert ours.x1 < paper.x0
+    assert ours.y0 == paper.y0
+    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, NARROW).axes[:2])
+    assert ours.y0 > paper.y1
+    assert ours.x0 == paper.x0
+
+
+def test_each_of_two_panels_shows_its_own_side_in_the_same_colors():
+    ours, paper = draw(TWO_PANELS, WIDE).axes[:2]
+    assert (ours.get_xlabel(), paper.get_xlabel()) == ("steps of ours", "steps of the paper's")
+    for place, line in enumerate(TWO_PANELS.lines):
+        here, there = heights_of(line)
+        assert len(lines_through(ours, here)) == len(lines_through(paper, there)) == 1
+        assert lines_through(ours, there) == lines_through(paper, here) == []
+        colors = {lines_through(ours, here)[0].get_color(), lines_through(paper, there)[0].get_color()}
+        assert colors == {theme.color(f"series-{place + 1}")}
+
+
+def test_guessing_is_drawn_among_our_numbers_only():
+    ours, paper = draw(TWO_PANELS, WIDE).axes[:2]
+    assert len(lines_through(ours, [25, 25])) == 1
+    assert lines_through(paper, [25, 25]) == []
+
+
+def test_logarithmic_axes_are_marked_at_the_lengths_measured_and_at_round_heights():
+    axes = draw(LOG_CHART, WIDE).axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [label.get_text() for label in axes.get_xticklabels()] == [f"{length:,}" for length in LENGTHS]
+    low, high = axes.get_ylim()
+    assert [tick for tick in axes.get_yticks() if low <= tick <= high] == [1, 2, 5, 10]
+
+
+def test_a_reversed_axis_falls_to_the_right_and_may_hold_0_though_logarithmic():
+    for chart in (REVERSED, REVERSED._replace(is_log=True)):
+        axes = draw(chart, WIDE).axes[0]
+        left, right = axes.get_xlim()
+        assert left > 196
+        assert right < 0
+
+
+def test_labels_give_the_last_number_to_the_right_of_each_line():
+    texts = [text.get_text() for text in draw(REVERSED, WIDE).axes[0].texts]
+    assert texts == ["LSTM: 32.5", "r-LSTM (paper only)"]
+
+
+def test_a_chart_without_points_says_that_nothing_is_done():
+    empty = LineChart("Title", "x", "y", (Line("LSTM", ()),))
+    assert [text for text, _ in texts_of(chart_figure(empty, width=NARROW))] == ["No run of this chart is done yet."]
+    for width in (WIDE, NARROW):
+        assert texts_of(chart_figure(BARS._replace(bars=(Bar("LSTM", None, None),)), width=width))
+
+
+def test_bars_begin_at_0_and_end_at_the_mean():
+    axes = draw(BARS, WIDE).axes[0]
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0, 62), (0, 58), (0, 55)]
+
+
+def test_bars_have_the_range_of_their_seeds_and_the_paper_s_number_at_the_same_height():
+    axes = draw(BARS, WIDE).axes[0]
+    ranges = {tuple(line.get_xdata()): line.get_ydata()[0] for line in axes.lines if line.get_marker() == "|"}
+    marks = {line.get_xdata()[0]: line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"}
+    assert list(ranges) == [(61.5, 62.5), (57.5, 58.5)]
+    assert list(marks) == [72, 66, 58]
+    assert [ranges[61.5, 62.5], ranges[57.5, 58.5]] == [marks[72], marks[66]]
+
+
+def test_bars_of_negative_numbers_are_inside_the_axes():
+    chart = BarChart("Title", "change", (Bar("one", None, -3.0), Bar("two", None, 2.0)))
+    low, high = draw(chart, WIDE).axes[0].get_xlim()
+    assert low < -3 < 2 < high
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.title)
+def test_every_color_follows_the_page(chart):
+    svg = to_svg(draw(chart, NARROW), name="chart")
+    assert re.findall(r"(?:fill|stroke): (#\w+)", svg) == []
+
+
+def test_titles_are_text_whatever_they_hold():
+    hostile = "<b>$x$ & y"
+    line = Line(hostile, (Point(1, 5.0, 4.0, 8.0),))
+    svg = to_svg(chart_figure(LineChart(hostile, hostile, hostile, (line,)), width=NARROW), name="chart")
+    svg += to_svg(chart_figure(BarChart(hostile, hostile, (Bar(hostile, None, 1.0),)), width=WIDE), name="bars")
+    assert svg.count("&lt;b&gt;$x$ &amp; y") == 5
+    assert "<b>" not in svg
+
+
+def test_a_chart_can_be_a_picture():
+    assert to_png(draw(BARS, WIDE)).startswith(b"\x89PNG")
