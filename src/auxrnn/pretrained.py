@@ -4,7 +4,6 @@ A run that adopts the first phase of another goes on from its last checkpoint as
 with the same bytes as a run that pretrained by itself.
 """
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from auxrnn import runs
 from auxrnn.config import RunConfig, flatten
 from auxrnn.errors import UsageError
+from auxrnn.files import write_aside
 from auxrnn.training.checkpoint import newest_path
 
 # What begins with the labels, and what it is set to in a run that ends before them.
@@ -60,8 +60,7 @@ def adopt(folder: Path, source: Path) -> None:
     """Put the end of another run's pretraining into a new run's folder, as its own newest checkpoint."""
     tensors = newest_path(source / "checkpoints")
     assert tensors is not None, "a finished run has a checkpoint"
-    (folder / "checkpoints").mkdir(exist_ok=True)
-    shutil.copyfile(source / "metrics.jsonl", folder / "metrics.jsonl")
-    # The values come last: without them the tensors do not count.
+    write_aside(folder / "metrics.jsonl", (source / "metrics.jsonl").read_bytes())
+    # The values come last: without them the tensors do not count, and the run would pretrain by itself.
     for path in (tensors, tensors.with_suffix(".json")):
-        shutil.copyfile(path, folder / "checkpoints" / path.name)
+        write_aside(folder / "checkpoints" / path.name, path.read_bytes())

@@ -1,6 +1,7 @@
 """`auxrnn reproduce` and `auxrnn report`: the paper's tables and figures, with our numbers beside theirs."""
 
 import contextlib
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,17 +22,22 @@ from auxrnn.experiments.display import Display
 from auxrnn.experiments.estimates import EstimateBook, RunEstimate
 from auxrnn.experiments.processes import Done, Running
 from auxrnn.experiments.protocols import find_scale
+from auxrnn.experiments.remembering import keep_best
 from auxrnn.experiments.scales import Scale, ScaleName
 from auxrnn.experiments.workers import Crew, Folders, Task, describe_failures, plan
 from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
+from auxrnn.report.figures import WIDE, to_png
 from auxrnn.report.records import read_reconstructions
+from auxrnn.report.result_plots import chart_figure
 from auxrnn.report.results_page import PageFacts, write_results_page
 from auxrnn.report.results_tables import outcome_markdown, outcome_text
 from auxrnn.report.run_records import read_record
 from auxrnn.training.process_memory import find_free_memory
 
 ALL = "all"
+STOPPED = 130
+PICTURES = "reconstructions.npz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,7 @@ def reproduce(argv: Sequence[str]) -> int:
     names = _find_names(arguments.names)
     scale, folders = _find_scale(arguments), _find_folders(arguments)
     code = _work(names, scale, folders, arguments)
+    keep_best(find_jobs(names, scale), folders, path=arguments.results / scale.name / PICTURES)
     for name in names:
         outcome = find_outcome(name, scale, folders)
         write_aside(arguments.results / scale.name / f"{name}.md", outcome_markdown(outcome))
@@ -146,7 +153,10 @@ def _run_here(words: Sequence[str], *, log: Path, out: Path | None = None) -> Ru
         stack.enter_context(contextlib.redirect_stderr(stack.enter_context(log.open("a"))))
         result = stack.enter_context(log.open("a") if out is None else out.open("w"))
         stack.enter_context(contextlib.redirect_stdout(result))
-        return Done(run(words))
+        code = run(words)
+    if code == STOPPED:
+        raise KeyboardInterrupt
+    return Done(code)
 
 
 def _list(arguments: ReproduceArguments) -> int:
@@ -200,6 +210,8 @@ class ReportArguments:
     """Folder with the records that `auxrnn reproduce` made."""
     out: Path | None = None
     """File to write (None: RESULTS/SCALE/index.html)."""
+    pictures: Path | None = None
+    """Folder to put every chart into as a PNG, to be shown elsewhere."""
     json: Flag = False
     """Print one JSON object."""
 
@@ -217,12 +229,18 @@ def report(argv: Sequence[str]) -> int:
         raise UsageError(
             f"{folders.records} holds no records; `auxrnn reproduce all --scale {arguments.scale}` makes them"
         )
-    scale = find_scale(arguments.scale, Path("runs/reproduce/made").absolute())
+    with tempfile.TemporaryDirectory() as made_folder:
+        scale = find_scale(arguments.scale, Path(made_folder))
     path = arguments.out or arguments.results / arguments.scale / "index.html"
     outcomes = [find_outcome(name, scale, folders) for name in PAGE_ORDER]
-    reconstructions = read_reconstructions(arguments.results / arguments.scale / "reconstructions.npz")
+    reconstructions = read_reconstructions(arguments.results / arguments.scale / PICTURES)
     made = _find_facts(scale, folders)
     write_results_page(path, outcomes=outcomes, reconstructions=reconstructions, made=made)
+    if arguments.pictures is not None:
+        for outcome in outcomes:
+            for number, chart in enumerate(outcome.charts, start=1):
+                picture = to_png(chart_figure(chart, width=WIDE))
+                write_aside(arguments.pictures / f"{outcome.name}-{number}.png", picture)
     verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     if arguments.json:
         print_json({"page": str(path), "claims": dict(verdicts)})
@@ -239,4 +257,15 @@ def _find_facts(scale: Scale, folders: Folders) -> PageFacts:
     versions |= {("python", environment["python"]) for environment in environments}
     commits = sorted({str(environment["commit"]) for environment in environments})
     command = f"auxrnn reproduce all --scale {scale.name} && auxrnn report --scale {scale.name}"
-    return PageFacts(scale.name, scale.summary, sorted(versions), ", ".join(commits), command)
+    planned = {job.name for job in find_jobs(PAGE_ORDER, scale)}
+    shown = [record for record in found if record.name in planned]
+    return PageFacts(
+        scale=scale.name,
+        scale_summary=f"{scale.summary.capitalize()}.",
+        num_done=len(shown),
+        num_planned=len(planned),
+        seconds=sum(record.seconds for record in shown),
+        versions=sorted(versions),
+        commit=", ".join(commits),
+        command=command,
+    )

@@ -1,12 +1,14 @@
 """The records of an experiment's jobs, gathered by the places of its table, and claims judged on them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.scales import Scale
 from auxrnn.experiments.workers import Folders
-from auxrnn.report.results import Cell, Claim, Score, describe_score, judge
+from auxrnn.report.results import Cell, Claim, Point, Score, describe_score, judge
 from auxrnn.report.run_records import RunRecord, read_record
 
 FEWEST_SEEDS = 3
@@ -88,3 +90,14 @@ def claim_above(
         return Claim(text, "open", f"{numbers}: too few seeds for an ordering")
     gap = ours.mean - theirs.mean
     return Claim(text, judge(ours, theirs, by=by, fewest=FEWEST_SEEDS), f"{numbers}: {gap:+.1f} points in the mean")
+
+
+def trace(records: Sequence[RunRecord], name: str) -> tuple[Point, ...]:
+    """Give the mean and the range over the seeds of one score, at every update at which all of them have it."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for record in records:
+        for point in record.curve:
+            if name in point:
+                found[int(point["total_step"])].append(float(point[name]))
+    whole = {step: values for step, values in sorted(found.items()) if len(values) == len(records)}
+    return tuple(Point(float(step), fmean(values), min(values), max(values)) for step, values in whole.items())

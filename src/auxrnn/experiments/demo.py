@@ -4,7 +4,6 @@ Each network is trained by a process of its own with the command that a user wou
 example: its runs can be evaluated, resumed and predicted with. Interrupted, the demo goes on where its runs stopped.
 """
 
-import io
 import json
 import os
 import shlex
@@ -19,22 +18,16 @@ import torch
 from rich.console import Console
 
 from auxrnn import runs
-from auxrnn.auxiliary.reconstruct import Reconstruct
-from auxrnn.bptt import read_all
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
-from auxrnn.data.batches import in_order
 from auxrnn.data.datasets import Dataset
-from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Split
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import processes
+from auxrnn.experiments.remembering import keep_reconstructions
 from auxrnn.files import write_aside
 from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
-from auxrnn.structs import Segments
-from auxrnn.training.step import as_recurrent
 
 WINDOW = 28
 PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
@@ -123,7 +116,8 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
         seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     dataset = runs.load_dataset(planned["reconstruct"])
     test = runs.load_split(folder / "reconstruct", "test")
-    _keep_reconstructions(folder, test)
+    anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
+    keep_reconstructions(folder / "reconstruct", test, anchor_K, path=folder / "reconstructions.npz")
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
     page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned))
     return DemoResult(rows, seconds, page)
@@ -240,38 +234,3 @@ def _keep_seconds(folder: Path, seconds: float) -> float:
     before = json.loads(path.read_text())["seconds"] if path.exists() else 0.0
     write_aside(path, json.dumps({"seconds": round(before + seconds, 1)}) + "\n")
     return round(before + seconds, 1)
-
-
-@torch.inference_mode()
-def _keep_reconstructions(folder: Path, test: Split) -> None:
-    """Let the r-LSTM rebuild, free-running, what it read before one anchor of some test digits; keep it."""
-    config, card, trained = runs.load_run(folder / "reconstruct")
-    network = as_recurrent(trained)
-    objective = network.objective
-    length = config.segments.segment_length
-    assert isinstance(objective, Reconstruct)
-    assert length != "full"
-    rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(NUM_PICTURES)]
-    (batch,) = in_order(test.select(np.array(rows)), NUM_PICTURES)
-    anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
-    segments = Segments(torch.arange(NUM_PICTURES), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
-    (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
-    rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
-    is_reversed = objective.order == "reversed"
-    rebuilt_KS = (rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0]
-    assert isinstance(card.format, ImageFormat)
-    height, width = card.format.size
-    file = io.BytesIO()
-    np.savez(
-        file,
-        image_KT=batch.x_BT[:, :, 0].numpy(),
-        anchor_K=segments.anchor_M.numpy(),
-        start_K=segments.start_M.numpy(),
-        length_K=segments.length_M.numpy(),
-        reconstruction_KS=rebuilt_KS.numpy(),
-        label_K=batch.label_B.numpy(),
-        is_reversed=is_reversed,
-        height=height,
-        width=width,
-    )
-    write_aside(folder / "reconstructions.npz", file.getvalue())

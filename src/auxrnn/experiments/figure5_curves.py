@@ -1,14 +1,12 @@
 """Figure 5: training and test curves on CIFAR10: whether the auxiliary loss regularizes or optimizes."""
 
-from collections import defaultdict
 from collections.abc import Iterator
-from statistics import fmean
 
 from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above
+from auxrnn.experiments.collected import Place, Results, claim_above, trace
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Point, Row
+from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 5: training and test curves (CIFAR10)"
@@ -78,15 +76,5 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
 
 def _chart(results: Results, split: str) -> LineChart:
     words = {"train": "training images", "test": "test images"}[split]
-    lines = tuple(Line(row, _points(results.find(row, CIFAR10), split)) for row in SYSTEMS.values())
+    lines = tuple(Line(row, trace(results.find(row, CIFAR10), f"{split}_accuracy")) for row in SYSTEMS.values())
     return LineChart(f"Accuracy on {words}", "updates, pretraining counted", "accuracy, %", lines, chance=10.0)
-
-
-def _points(records: list[RunRecord], split: str) -> tuple[Point, ...]:
-    """Give mean and range over the seeds at every update that all of them were evaluated at."""
-    found: dict[int, list[float]] = defaultdict(list)
-    for record in records:
-        for point in _labeled(record):
-            found[int(point["total_step"])].append(float(point[f"{split}_accuracy"]))
-    whole = {step: values for step, values in sorted(found.items()) if len(values) == len(records)}
-    return tuple(Point(step, fmean(values), min(values), max(values)) for step, values in whole.items())

@@ -7,9 +7,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from auxrnn.config import RunConfig, flatten
+from auxrnn.config import RunConfig, flatten, unflatten
 from auxrnn.presets import name_system
 from auxrnn.pretrained import WITHOUT_EFFECT
 
@@ -40,19 +40,27 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     size = data.image_size or data.length or data.max_length
     words = [Path(data.data).stem + (f"{size}" if size else "")]
     if kind == "data":
-        return "-".join(["data", *words, _digest(vars(data))])
+        return "-".join(["data", *words, _digest(RunConfig(data=data))])
     system = name_system(config.model.model, config.loss.objective)
     window = config.loss.supervised_window
     words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
     start = [] if kind == "train" else [kind]
-    return "-".join([*start, *words, _digest(flatten(config)), f"s{config.seed}"])
+    return "-".join([*start, *words, _digest(config), f"s{config.seed}"])
 
 
-def _digest(values: dict[str, Any]) -> str:
-    told = {name: str(value) for name, value in values.items() if name not in UNTOLD}
+def _digest(config: RunConfig) -> str:
+    """Digest what differs from the defaults: a field that is new tomorrow changes no name of today."""
+    values, model = flatten(config), config.model.model
+    defaults = flatten(unflatten({"data": "", "model": model}))
+    told = {name: str(value) for name, value in values.items() if name not in UNTOLD and value != defaults[name]}
+    # Own files are the same wherever they lie.
+    told |= {"data": Path(config.data.data).name, "model": model}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
 
 
 def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
     """Keep the first of the jobs that have the same name, in order."""
-    return list({job.name: job for job in reversed(list(jobs))}.values())[::-1]
+    found: dict[str, Job] = {}
+    for job in jobs:
+        found.setdefault(job.name, job)
+    return list(found.values())

@@ -63,6 +63,7 @@ def list_runs(names: Iterable[str], scale: Scale, folders: Folders, estimate: Es
 
 def _entry(job: Job, folders: Folders, estimate: Estimate) -> Entry:
     task = Task(job.name, job.config, job.kind, None, is_job=True)
-    found = RunEstimate(SECONDS_TO_MEASURE, 0) if job.kind == "data" else estimate(task)
+    is_done = folders.is_done(job)
+    found = RunEstimate(SECONDS_TO_MEASURE, 0) if job.kind == "data" or is_done else estimate(task)
     seconds = found.seconds if job.kind == "train" else SECONDS_TO_MEASURE
-    return Entry(job.name, f"{job.row}, {job.column}".rstrip(", "), folders.is_done(job), seconds, found.bytes)
+    return Entry(job.name, f"{job.row}, {job.column}".rstrip(", "), is_done, seconds, found.bytes)

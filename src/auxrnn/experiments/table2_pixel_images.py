@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from auxrnn.config import Window
-from auxrnn.experiments.collected import Place, Results, claim_above
+from auxrnn.experiments.collected import Place, Results, claim_above, trace
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
-from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PMNIST, Scale
+from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale
 from auxrnn.presets import ModelName
-from auxrnn.report.results import Claim, Grid, LineChart, Row
+from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
 
 TITLE = "Table 2: MNIST, pMNIST and CIFAR10, pixel by pixel"
 SUMMARY = (
@@ -51,7 +51,7 @@ def runs(scale: Scale) -> Iterator[Job]:
 
 def _main(scale: Scale, row: str, dataset: str, *, seed: int, **changes: Any) -> Job:
     system, kind = row.split(" ", 1)
-    window: Window = "full" if kind == "Full BP" else 300
+    window: Window = "full" if kind == "Full BP" else PAPER_WINDOW
     if system == "LSTM":
         return Job(row, dataset, lstm(scale, dataset, seed=seed, window=window, **changes))
     return Job(row, dataset, helped(scale, dataset, OBJECTIVES[system], seed=seed, window=window, **changes))
@@ -87,14 +87,33 @@ def claims(results: Results) -> list[Claim]:
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give the table as the paper prints it, and a second one with another start of the gates."""
     rows = tuple(
-        Row(row, tuple(results.cell(row, dataset, number) for dataset, number in zip(IMAGES, numbers, strict=True)))
+        Row(
+            _title(results, row),
+            tuple(results.cell(row, dataset, number) for dataset, number in zip(IMAGES, numbers, strict=True)),
+        )
         for row, numbers in PAPER.items()
     )
     chrono = tuple(
-        Row(row, tuple(results.cell(row + CHRONO, dataset, None) for dataset in IMAGES)) for row in CHRONO_ROWS
+        Row(_title(results, row), tuple(results.cell(row + CHRONO, dataset, None) for dataset in IMAGES))
+        for row in CHRONO_ROWS
     )
     unit = "test accuracy, %"
     return [
         Grid("Gates start with a forget bias of one, as in the paper", unit, IMAGES, rows),
         Grid("The same with chrono initialization, which the paper does not have", unit, IMAGES, chrono),
-    ], []
+    ], [_curves(results)]
+
+
+def _curves(results: Results) -> LineChart:
+    """Show how the six LSTMs learn MNIST."""
+    rows = (LSTM_FULL, LSTM_CUT, R_CUT, P_CUT, R_FULL, P_FULL)
+    lines = tuple(Line(_title(results, row), trace(results.find(row, MNIST), "test_accuracy")) for row in rows)
+    return LineChart(
+        "Accuracy on MNIST while training", "updates, pretraining counted", "test accuracy, %", lines, chance=10.0
+    )
+
+
+def _title(results: Results, row: str) -> str:
+    """Name a row as the paper does, and say what its window is here where it is another one."""
+    window = results.scale.window(PAPER_WINDOW, MNIST)
+    return row if window == PAPER_WINDOW or "Truncate" not in row else f"{row} (here {window})"

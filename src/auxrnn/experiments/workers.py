@@ -123,10 +123,12 @@ class Crew:
         waiting = list(tasks)
         with processes.ending(self.processes):
             while waiting or self.active:
-                waiting = [task for task in waiting if not self._take(task)]
+                still_waiting = [task for task in waiting if not self._take(task)]
                 self._collect()
                 self.watch.looked(list(self.active.values()))
-                if self.active:
+                # Also where all that is left is being trained by other processes.
+                is_idle, waiting = len(still_waiting) == len(waiting), still_waiting
+                if self.active or is_idle:
                     time.sleep(POLL_SECONDS)
         return self.failures
 
@@ -154,7 +156,7 @@ class Crew:
         return folder.exists() and runs.is_locked(folder)
 
     def _start_if_it_fits(self, task: Task) -> bool:
-        if self.free is not None and task.kind != "data":
+        if self.free is not None:
             needed = self._bytes(task)
             if needed + sum(self._bytes(other) for other in self.active.values()) > self.free:
                 if self.active:
@@ -167,7 +169,7 @@ class Crew:
         return True
 
     def _bytes(self, task: Task) -> int:
-        return PROCESS_BYTES + self.needs(task)
+        return PROCESS_BYTES + (0 if task.kind == "data" else self.needs(task))
 
     def _start(self, task: Task) -> None:
         folder, out = self.folders.runs / task.name, None
@@ -238,13 +240,7 @@ class Crew:
 
 def _data_flags(config: RunConfig) -> list[str]:
     """Give the words after `auxrnn data check` for the data of a run."""
-    data_fields = vars(config.data)
-    words = to_flags(config)
-    kept = [words[0]]
-    for flag, value in zip(words[1::2], words[2::2], strict=True):
-        if flag.removeprefix("--").replace("-", "_") in data_fields:
-            kept += [flag, value]
-    return kept
+    return to_flags(RunConfig(data=config.data))
 
 
 def describe_failures(failures: Sequence[Failure]) -> RunError:

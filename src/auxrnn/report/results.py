@@ -146,23 +146,25 @@ def describe_score(score: Score, *, decimals: int) -> str:
     return f"{score.mean:.{decimals}f} ± {spread:.{decimals}f}"
 
 
-def to_line(title: str, scores: Sequence[tuple[float, Score]], paper: Sequence[tuple[float, float]] = ()) -> Line:
+def to_line(
+    title: str, scores: Sequence[tuple[int | float, Score]], paper: Sequence[tuple[int | float, float]] = ()
+) -> Line:
     """Make a line of scores by their x."""
-    points = [Point(x, score.mean, min(score.values), max(score.values)) for x, score in scores]
-    return Line(title, tuple(sorted(points)), tuple(sorted(paper)))
+    points = [Point(float(x), score.mean, min(score.values), max(score.values)) for x, score in scores]
+    return Line(title, tuple(sorted(points)), tuple(sorted((float(x), y) for x, y in paper)))
 
 
 def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:
-    """Tell whether the first scores above the second, by more than `by`.
+    """Tell whether the first scores above the second, by `by` or more.
 
     It holds if every seed of the first is above every seed of the second by that much: then the ranges of the seeds do
     not touch. Fewer seeds than `fewest` on either side decide nothing.
     """
     if first is None or second is None or min(len(first.values), len(second.values)) < fewest:
         return "open"
-    if min(first.values) - max(second.values) > by:
-        return "holds"
-    return "within the spread" if first.mean - second.mean > by else "does not hold"
+    least = min(first.values) - max(second.values)
+    is_above, is_above_in_mean = (gap >= by if by else gap > 0 for gap in (least, first.mean - second.mean))
+    return "holds" if is_above else "within the spread" if is_above_in_mean else "does not hold"
 
 
 def finite(value: Any) -> bool:

@@ -31,6 +31,10 @@ class PageFacts(NamedTuple):
     scale: str
     scale_summary: str
     """What the scale means beside the paper's: sizes of data and networks, number of updates, seeds."""
+    num_done: int
+    """Runs, each counted once though several tables may show it."""
+    num_planned: int
+    seconds: float
     versions: Sequence[tuple[str, str]]
     commit: str
     command: str
@@ -44,7 +48,7 @@ def write_results_page(
     sections = [
         _introduction(),
         _verdicts(outcomes),
-        _scale(outcomes, made),
+        _scale(made),
         _contents(outcomes, has_memory=has_memory),
     ]
     sections += [outcome_section(outcome) for outcome in outcomes]
@@ -95,12 +99,10 @@ def _link(outcome: Outcome, text: str) -> str:
     return f'<a href="#{html.escape(outcome.name)}">{html.escape(text)}</a>'
 
 
-def _scale(outcomes: Sequence[Outcome], made: PageFacts) -> str:
-    num_done = sum(outcome.num_done for outcome in outcomes)
-    num_planned = sum(outcome.num_planned for outcome in outcomes)
-    time = describe_duration(sum(outcome.seconds for outcome in outcomes))
+def _scale(made: PageFacts) -> str:
+    time = describe_duration(made.seconds)
     return f"""<div class="note"><p><strong>Scale {html.escape(made.scale)}.</strong> {html.escape(made.scale_summary)}
-{num_done:,} of {num_planned:,} runs are done, with {time} of training.</p></div>
+{made.num_done:,} of {made.num_planned:,} runs are done, with {time} of training.</p></div>
 """
 
 

@@ -61,7 +61,8 @@ def record_training(name: str, run_folder: Path) -> RunRecord:
 
 def strip_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out of a config what names folders of the machine."""
-    return {name: value for name, value in config.items() if name not in LEFT_OUT}
+    kept = {name: value for name, value in config.items() if name not in LEFT_OUT}
+    return kept | ({"data": Path(kept["data"]).name} if "data" in kept else {})
 
 
 def strip_environment(environment: Mapping[str, Any]) -> dict[str, Any]:

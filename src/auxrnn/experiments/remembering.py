@@ -1,0 +1,85 @@
+"""What an r-LSTM remembers: segments of test images rebuilt, free-running, from its state at an anchor.
+
+Adds `K`, the test images that are shown.
+"""
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from auxrnn import runs
+from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.bptt import read_all
+from auxrnn.data.batches import in_order
+from auxrnn.data.images import ImageFormat
+from auxrnn.data.sequences import Split
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.workers import Folders
+from auxrnn.files import write_aside
+from auxrnn.report.run_records import read_record
+from auxrnn.structs import Segments
+from auxrnn.training.step import as_recurrent
+
+NUM_PICTURES = 8
+
+
+def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
+    """Keep what the best r-LSTM on gray images rebuilds, where its weights are here; the best in training, not in test.
+
+    Anchors go from the first that has a whole segment behind it to the end of the image.
+    """
+    found = [(job, read_record(folders.record(job.name))) for job in jobs if _can_be_shown(job, folders)]
+    scored = [(record.scores["train_accuracy"], job) for job, record in found if record is not None]
+    if not scored:
+        return
+    _, best = max(scored, key=lambda entry: entry[0])
+    folder = folders.runs / best.name
+    length, size = best.config.segments.segment_length, best.config.data.image_size
+    assert length != "full"
+    assert size is not None
+    anchor_K = torch.linspace(length, size**2 - 1, NUM_PICTURES).long()
+    keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
+
+
+def _can_be_shown(job: Job, folders: Folders) -> bool:
+    is_gray = job.config.data.data == "mnist" and job.config.data.image_size is not None
+    return is_gray and job.config.loss.objective == "reconstruct" and runs.is_finished(folders.runs / job.name)
+
+
+@torch.inference_mode()
+def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> None:
+    """Let the r-LSTM of a run rebuild what it read before one anchor of the first images of K classes; keep it."""
+    config, card, trained = runs.load_run(run_folder)
+    network = as_recurrent(trained)
+    objective = network.objective
+    length = config.segments.segment_length
+    assert isinstance(objective, Reconstruct)
+    assert isinstance(card.format, ImageFormat)
+    assert length != "full"
+    rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(len(anchor_K))]
+    (batch,) = in_order(test.select(np.array(rows)), len(anchor_K))
+    segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
+    (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
+    rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
+    is_reversed = objective.order == "reversed"
+    rebuilt_KS = (rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0]
+    height, width = card.format.size
+    file = io.BytesIO()
+    np.savez(
+        file,
+        image_KT=batch.x_BT[:, :, 0].numpy(),
+        anchor_K=segments.anchor_M.numpy(),
+        start_K=segments.start_M.numpy(),
+        length_K=segments.length_M.numpy(),
+        reconstruction_KS=rebuilt_KS.numpy(),
+        label_K=batch.label_B.numpy(),
+        is_reversed=is_reversed,
+        height=height,
+        width=width,
+    )
+    write_aside(path, file.getvalue())

@@ -1,0 +1,187 @@
+"""Every table and figure at every scale: what the command line takes, the paper's numbers and its settings."""
+
+import pytest
+
+from auxrnn import cli
+from auxrnn.config import flatten, to_flags
+from auxrnn.experiments import (
+    figure4_window,
+    table2_pixel_images,
+    table3_transformer,
+    table4_text_truncated,
+    table5_text_full,
+    table6_sample_rate,
+)
+from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs
+from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE, find_scale
+from auxrnn.experiments.scales import DOGS
+from auxrnn.pretrained import first_phase
+
+SCALES = ("smoke", "desk", "paper")
+PUBLISHED = {
+    "hidden_size": 128,
+    "num_layers": 1,
+    "embedding_size": 128,
+    "head_size": 256,
+    "drop_connect": 0.5,
+    "decoder_layers": 2,
+    "optimizer": "rmsprop",
+    "batch_size": 128,
+    "lr": 0.001,
+    "lr_halving_epochs": 300.0,
+    "sampling_steps": 100_000,
+    "train_epochs": 1000.0,
+}
+
+
+@pytest.fixture(scope="module", params=SCALES)
+def scale(request, tmp_path_factory):
+    return find_scale(request.param, tmp_path_factory.mktemp("made"))
+
+
+def jobs_of(name, scale, *, kind="train"):
+    return [job for job in EXPERIMENTS[name].runs(scale) if job.kind == kind]
+
+
+def find_values(name, row, column):
+    """Give the settings of the one run that a place of a table has at the paper's scale."""
+    (found,) = [job.config for job in jobs_of(name, PAPER_SCALE) if (job.row, job.column) == (row, column)]
+    return flatten(found)
+
+
+def differing(values, **expected):
+    return {name: values[name] for name, value in expected.items() if values[name] != value}
+
+
+def test_the_catalog_has_the_six_tables_and_the_four_figures_with_numbers():
+    names = [*(f"table{number}" for number in range(1, 7)), *(f"figure{number}" for number in range(3, 7))]
+    assert list(PAGE_ORDER) == names
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.TITLE.startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
+
+
+def test_the_command_line_takes_every_kind_of_run_and_asks_for_the_same(scale):
+    # Runs with the same model and the same flags are of one kind: values of a flag are parsed alike.
+    configs = [job.config for job in find_jobs(list(EXPERIMENTS), scale)]
+    configs += [first for config in configs if (first := first_phase(config)) is not None]
+    kinds = {
+        (config.model.model, *(word for word in to_flags(config) if word.startswith("--"))): config
+        for config in configs
+    }
+    assert len(kinds) >= 10
+    for config in kinds.values():
+        assert flatten(cli.parse_train(to_flags(config)).run) == flatten(config)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_runs_at_every_scale_and_each_place_has_each_seed_once(name, scale):
+    jobs = list(EXPERIMENTS[name].runs(scale))
+    places = [(job.row, job.column, job.config.seed) for job in jobs]
+    assert len(places) == len(set(places)) > 0
+    assert {job.config.seed for job in jobs} <= set(scale.seeds)
+    assert {job.config.threads for job in jobs} == {1}
+
+
+def test_figure_5_needs_no_run_that_table_2_does_not_have(scale):
+    names = {job.name for job in jobs_of("table2", scale)}
+    shown = {job.name for job in jobs_of("figure5", scale)}
+    assert len(shown) == 3 * len(scale.seeds)
+    assert shown <= names
+
+
+def test_runs_that_several_experiments_need_are_run_once(scale):
+    together = find_jobs(["table2", "figure5", "table3"], scale)
+    rest = find_jobs(["table3"], scale)
+    assert len({job.name for job in together}) == len(together)
+    assert len(together) < len(find_jobs(["table2"], scale)) + len(rest)
+
+
+def test_experiments_are_worked_through_in_the_order_asked_for(scale):
+    first = [job.name for job in find_jobs(["table2"], scale)]
+    both = [job.name for job in find_jobs(["table2", "figure4", "figure5"], scale)]
+    assert both[: len(first)] == first
+
+
+def test_the_numbers_beside_ours_are_those_of_the_paper():
+    assert table2_pixel_images.PAPER == {
+        "iRNN": (97.0, 82.0, None),
+        "uRNN": (95.1, 91.4, None),
+        "LSTM Full BP": (98.3, 89.4, 58.8),
+        "LSTM Truncate300": (11.3, 88.8, 49.0),
+        "r-LSTM Truncate300": (96.4, 92.8, 65.9),
+        "p-LSTM Truncate300": (95.4, 92.5, 64.7),
+        "r-LSTM Full BP": (98.4, 95.2, 72.2),
+        "p-LSTM Full BP": (98.0, 92.8, 67.6),
+    }
+    assert list(table3_transformer.PAPER.values()) == [(98.4, 95.2, 72.2), (98.9, 97.9, 62.2), (99.3, 97.6, 73.0)]
+    assert [figure4_window.PAPER[row][-2:] for row in ("r-LSTM", "p-LSTM")] == [(46.1, 37.7), (47.0, 34.9)]
+
+
+def test_the_errors_on_texts_and_the_sample_rates_are_those_of_the_paper():
+    table4, table5 = table4_text_truncated, table5_text_full
+    assert [table4.PAPER[row] for row in (table4.LM, table4.SA, table4.R_MANY, table4.P_CUT)] == [
+        4.04,
+        3.89,
+        3.84,
+        2.85,
+    ]
+    assert list(table5.PAPER.values()) == [13.64, 1.66, 1.43, 1.29, 1.50, 2.34, 1.40]
+    assert table6_sample_rate.PAPER == {
+        (1, 600): (46.0, 37.4),
+        (10, 60): (46.0, 40.6),
+        (20, 30): (48.0, 41.6),
+        (50, 12): (47.7, 41.0),
+        (100, 6): (47.2, 40.1),
+        (200, 3): (46.2, 37.9),
+    }
+
+
+@pytest.mark.parametrize("column", ["MNIST", "pMNIST", "CIFAR10"])
+def test_at_the_papers_scale_table_2_has_the_published_settings(column):
+    for system, objective in (("r-LSTM", "reconstruct"), ("p-LSTM", "predict")):
+        both = PUBLISHED | {"objective": objective, "num_segments": 1, "segment_length": 600, "pretrain_epochs": 100.0}
+        cut, full = (find_values("table2", f"{system} {kind}", column) for kind in ("Truncate300", "Full BP"))
+        assert differing(cut, **both, supervised_window=300, auxiliary_window=300) == {}
+        assert differing(full, **both, supervised_window="full") == {}
+        assert (cut["joint"], cut["placement"], cut["order"]) == (True, "past_future", "reversed")
+    plain = PUBLISHED | {"objective": "none", "pretrain_epochs": 0.0}
+    assert differing(find_values("table2", "LSTM Truncate300", column), **plain, supervised_window=300) == {}
+    assert differing(find_values("table2", "LSTM Full BP", column), **plain, supervised_window="full") == {}
+
+
+def test_at_the_papers_scale_dogs_have_20_and_100_passes_over_150_000_images():
+    jobs = jobs_of("figure3", PAPER_SCALE)
+    assert PAPER_SCALE.readings[DOGS].settings["enlarge_to"] == 150_000
+    assert {job.config.schedule.train_epochs for job in jobs} == {100.0}
+    assert {job.config.data.image_size for job in jobs} == {40, 48, 56, 72, 80, 96, 112, 128}
+    first = {job.row: job.config.schedule.pretrain_epochs for job in jobs}
+    helped = ("r-LSTM", "p-LSTM", "r-LSTM 20x30")
+    assert [row for row, epochs in first.items() if epochs == 20.0] == list(helped)
+    assert not any(epochs for row, epochs in first.items() if row not in helped)
+
+
+def test_at_the_papers_scale_the_auxiliary_loss_of_n_segments_reaches_their_length():
+    shapes = {}
+    for job in jobs_of("table6", PAPER_SCALE):
+        segments, loss = job.config.segments, job.config.loss
+        assert loss.auxiliary_window == segments.segment_length
+        assert loss.supervised_window == int(job.column)
+        shapes[job.row] = (segments.num_segments, segments.segment_length)
+    assert list(shapes.values()) == list(table6_sample_rate.PAPER)
+    many = {"num_segments": 20, "segment_length": 30, "auxiliary_window": 30, "supervised_window": 300}
+    assert differing(find_values("figure3", "r-LSTM 20x30", "40"), **many) == {}
+    texts = {"num_segments": 20, "segment_length": 15, "auxiliary_window": 15, "supervised_window": 100}
+    assert differing(find_values("table4", "r-LSTM 20x15 Truncate100", "DBpedia"), **texts, joint=False) == {}
+
+
+def test_at_the_papers_scale_the_unrestricted_r_lstm_has_two_layers_of_512_units():
+    values = find_values("table5", table5_text_full.R_LARGE, "DBpedia")
+    large = {"num_layers": 2, "hidden_size": 512, "num_segments": 20, "segment_length": 15}
+    assert differing(values, **large, supervised_window="full", joint=False) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "table1"])
+def test_on_a_desk_all_runs_of_a_table_have_the_same_number_of_updates(name):
+    schedules = [job.config.schedule for job in jobs_of(name, DESK_SCALE)]
+    updates = {(schedule.pretrain_steps or 0) + schedule.train_steps for schedule in schedules}
+    assert updates == {DESK_SCALE.schedule.num_updates}

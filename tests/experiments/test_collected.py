@@ -1,0 +1,115 @@
+"""Records gathered into the places of a table, and what is said of the paper's sentences on their ground."""
+
+import pytest
+
+from auxrnn.config import unflatten
+from auxrnn.experiments import collected
+from auxrnn.experiments.collected import Place, Results, claim_above, collect
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.protocols import PAPER_SCALE
+from auxrnn.experiments.workers import Folders
+from auxrnn.report.results import Score, judge
+from auxrnn.report.run_records import RunRecord, write_record
+
+UPPER, LOWER = Place("upper", "MNIST"), Place("lower", "MNIST")
+
+
+def make_score(*values):
+    return Score(values, tuple(range(len(values))), (1.0,) * len(values), ("run",) * len(values))
+
+
+def make_job(row, seed, **values):
+    return Job(row, "MNIST", unflatten({"data": "digits", "seed": seed} | values))
+
+
+def make_record(job, accuracy, *, seconds=1.0):
+    scores = {"test_accuracy": accuracy}
+    return RunRecord(job.name, {"seed": job.config.seed}, scores, seconds, [], {}, {})
+
+
+def make_results(upper, lower):
+    """One job for each value; those of the lower row have another learning rate, so that they are other runs."""
+    pairs = [(make_job("upper", seed), value) for seed, value in enumerate(upper)]
+    pairs += [(make_job("lower", seed, lr=0.1), value) for seed, value in enumerate(lower)]
+    records = {job.name: make_record(job, value) for job, value in pairs if value is not None}
+    return Results(PAPER_SCALE, [job for job, _ in pairs], records)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ((82.0, 83.0, 81.0), (79.0, 78.0, 80.0), "holds"),
+        ((82.0, 83.0, 80.0), (79.0, 78.0, 80.0), "within the spread"),
+        ((82.0, 90.0, 70.0), (79.0, 78.0, 80.0), "within the spread"),
+        ((80.0, 80.0, 80.0), (80.0, 80.0, 80.0), "does not hold"),
+        ((79.0, 78.0, 80.0), (82.0, 83.0, 81.0), "does not hold"),
+        ((99.0, 99.0), (1.0, 1.0, 1.0), "open"),
+        ((99.0, 99.0, 99.0), (1.0, 1.0), "open"),
+    ],
+)
+def test_a_claim_holds_only_if_every_seed_agrees_and_there_are_three(first, second, verdict):
+    assert judge(make_score(*first), make_score(*second)) == verdict
+    assert claim_above(make_results(first, second), "text", UPPER, LOWER).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [((91.0, 92.0, 93.0), "holds"), ((89.0, 92.0, 93.0), "within the spread"), ((80.0, 81.0, 82.0), "does not hold")],
+)
+def test_a_margin_must_be_passed_by_every_seed(first, verdict):
+    second = (48.0, 49.0, 50.0)
+    assert judge(make_score(*first), make_score(*second), by=40.0) == verdict
+    assert claim_above(make_results(first, second), "text", UPPER, LOWER, by=40.0).verdict == verdict
+
+
+def test_a_claim_whose_runs_are_missing_is_open():
+    assert judge(None, make_score(1.0, 2.0, 3.0)) == judge(make_score(1.0, 2.0, 3.0), None) == "open"
+    for results in (make_results((1.0,) * 3, (None,) * 3), make_results((None,) * 3, (1.0,) * 3)):
+        assert claim_above(results, "text", UPPER, LOWER)[1:] == ("open", "not all of its runs are done")
+
+
+def test_a_claim_with_some_seeds_missing_is_open_and_says_so():
+    claim = claim_above(make_results((80.0, 82.0, None), (10.0, 10.0, 10.0)), "text", UPPER, LOWER)
+    assert claim.verdict == "open"
+    assert "too few seeds" in claim.detail
+
+
+def test_a_claim_names_both_numbers_and_their_distance():
+    claim = claim_above(make_results((81.0, 82.0, 83.0), (70.0, 72.0, 74.0)), "the text", UPPER, LOWER)
+    assert claim == ("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
+
+
+def test_of_errors_the_smaller_is_better():
+    results = make_results((98.0, 98.0, 98.0), (90.0, 90.0, 90.0))
+    assert claim_above(results, "", LOWER, UPPER, value=collected.test_error).verdict == "holds"
+    assert results.score(*UPPER, collected.test_error).values == (2.0, 2.0, 2.0)
+
+
+def test_scores_stand_in_the_order_of_the_seeds_whatever_the_order_of_the_records():
+    jobs = [make_job("upper", seed) for seed in range(3)]
+    records = [make_record(job, 70.0 + job.config.seed, seconds=5.0 + job.config.seed) for job in jobs]
+    results = Results(PAPER_SCALE, jobs, {record.name: record for record in reversed(records)})
+    names = tuple(job.name for job in jobs)
+    assert results.score(*UPPER) == ((70.0, 71.0, 72.0), (0, 1, 2), (5.0, 6.0, 7.0), names)
+
+
+def test_a_place_without_a_number_says_why():
+    results = make_results((80.0,), (None,))
+    assert results.cell(*UPPER, 96.4) == (results.score(*UPPER), 96.4, "")
+    assert results.cell(*LOWER, 11.3) == (None, 11.3, "not run yet")
+    assert results.cell("another", "MNIST", None) == (None, None, "not part of this scale")
+
+
+def test_a_run_in_two_places_takes_its_time_once():
+    jobs = [make_job("upper", 0), make_job("lower", 0)]
+    results = Results(PAPER_SCALE, jobs, {job.name: make_record(job, 80.0, seconds=7.0) for job in jobs})
+    assert results.score(*UPPER) == results.score(*LOWER)
+    assert results.seconds == 7.0
+
+
+def test_collecting_reads_the_records_that_are_there(tmp_path):
+    jobs = [make_job("upper", seed) for seed in range(2)]
+    write_record(make_record(jobs[1], 80.0), tmp_path)
+    results = collect(PAPER_SCALE, jobs, Folders(tmp_path / "unused", tmp_path))
+    assert results.records == {jobs[1].name: make_record(jobs[1], 80.0)}
+    assert results.score(*UPPER).seeds == (1,)
