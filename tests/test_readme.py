@@ -29,6 +29,8 @@ def test_every_command_in_the_readme_exists_and_its_training_settings_are_legal(
         "models",
         "cost",
         "data",
+        "reproduce",
+        "report",
         "bench",
     }
     for words in commands():

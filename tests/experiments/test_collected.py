@@ -97,7 +97,8 @@ def test_a_place_without_a_number_says_why():
     results = make_results((80.0,), (None,))
     assert results.cell(*UPPER, 96.4) == (results.score(*UPPER), 96.4, "")
     assert results.cell(*LOWER, 11.3) == (None, 11.3, "not run yet")
-    assert results.cell("another", "MNIST", None) == (None, None, "not part of this scale")
+    assert results.cell("another", "MNIST", None) == (None, None, "")
+    assert results.cell("another", "MNIST", 97.0) == (None, 97.0, "not part of this scale")
 
 
 def test_a_run_in_two_places_takes_its_time_once():

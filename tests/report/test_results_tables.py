@@ -51,7 +51,14 @@ def test_a_table_without_any_number_of_the_paper_has_no_column_for_it():
     ],
 )
 def test_a_missing_side_shows_the_note_once_or_a_dash(cell, texts):
-    assert cell_texts(cell, decimals=1) == texts
+    assert cell_texts(cell, make_grid(cell, columns=("MNIST",))) == texts
+
+
+def test_a_count_has_neither_seeds_nor_a_spread():
+    grid = make_grid(Cell(make_score(60000.0, num_seeds=1), 60000.0), columns=("MNIST",))
+    grid = grid._replace(is_drawn=False, decimals=0, unit="")
+    assert cell_texts(grid.rows[0].cells[0], grid) == ("60,000", "60,000")
+    assert "(" not in grid_markdown(grid)
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,9 @@ class Results(NamedTuple):
         """Give one place of a table; where we have no number the note says why."""
         score = self.score(row, column, value)
         is_planned = any((job.row, job.column) == (row, column) for job in self.jobs)
-        note = "" if score is not None else "not run yet" if is_planned else "not part of this scale"
-        return Cell(score, paper, note)
+        if score is not None or not (is_planned or paper):
+            return Cell(score, paper)
+        return Cell(None, paper, "not run yet" if is_planned else "not part of this scale")
 
     @property
     def seconds(self) -> float:

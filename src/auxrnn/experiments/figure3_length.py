@@ -145,6 +145,7 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
             tuple(f"{s**2:,}" for s in timed),
             seconds,
             decimals=2,
+            is_drawn=False,
         ),
     ]
     return grids, charts

@@ -84,7 +84,7 @@ def _grid_row(row: Row, grid: Grid) -> str:
 
 def _grid_cell(cell: Cell, column: str, grid: Grid) -> str:
     """Give our number with its spread in a weaker tone, and the paper's if the table has any."""
-    ours, paper = (html.escape(text) for text in cell_texts(cell, decimals=grid.decimals))
+    ours, paper = (html.escape(text) for text in cell_texts(cell, grid))
     label = html.escape(column)
     if cell.ours:
         mean, _, rest = ours.partition(" ")

@@ -56,6 +56,8 @@ class Grid(NamedTuple):
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     decimals: int = 1
+    is_drawn: bool = True
+    """Whether chance has a part in the numbers, so that seeds and spreads mean something; counts have none."""
 
 
 class Point(NamedTuple):

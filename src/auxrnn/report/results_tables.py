@@ -59,11 +59,14 @@ def describe_progress(outcome: Outcome) -> str:
 
 def grid_caption(grid: Grid) -> str:
     """Say what the table shows, in which unit, and over how many seeds."""
-    return f"{grid.caption} ({grid.unit}; {describe_seeds(grid)})"
+    facts = [fact for fact in (grid.unit, describe_seeds(grid)) if fact]
+    return f"{grid.caption} ({'; '.join(facts)})" if facts else grid.caption
 
 
 def describe_seeds(grid: Grid) -> str:
     """Say what our numbers are: means over how many seeds, or a single one."""
+    if not grid.is_drawn:
+        return ""
     counts = {len(cell.ours.values) for row in grid.rows for cell in row.cells if cell.ours}
     if not counts:
         return "nothing of ours is measured yet"
@@ -74,16 +77,18 @@ def describe_seeds(grid: Grid) -> str:
     return f"ours: mean \u00b1 standard deviation of {seeds}"
 
 
-def cell_texts(cell: Cell, *, decimals: int) -> tuple[str, str]:
+def cell_texts(cell: Cell, grid: Grid) -> tuple[str, str]:
     """Give our side and the paper's; a missing side is the note, once, or a dash."""
+    decimals = grid.decimals
     if cell.ours:
-        ours = describe_score(cell.ours, decimals=decimals)
+        is_drawn = grid.is_drawn
+        ours = describe_score(cell.ours, decimals=decimals) if is_drawn else f"{cell.ours.mean:,.{decimals}f}"
         is_note_of_ours = cell.paper is not None and cell.note
         ours += f" ({cell.note})" if is_note_of_ours else ""
     else:
         ours = cell.note or MISSING
     if cell.paper is not None:
-        return ours, f"{cell.paper:.{decimals}f}"
+        return ours, f"{cell.paper:,.{decimals}f}"
     return ours, (cell.note if cell.ours else "") or MISSING
 
 
@@ -98,7 +103,7 @@ def _sides(grid: Grid) -> tuple[str, ...]:
 
 def _row_texts(row: Row, grid: Grid) -> list[str]:
     """Give the texts of a row, one or two for each of the grid's columns."""
-    pairs = [cell_texts(cell, decimals=grid.decimals) for cell, _ in zip(row.cells, grid.columns, strict=True)]
+    pairs = [cell_texts(cell, grid) for cell, _ in zip(row.cells, grid.columns, strict=True)]
     return [text for pair in pairs for text in pair[: len(_sides(grid))]]
 
 
@@ -137,7 +142,7 @@ def _grid_blocks(grid: Grid) -> Iterator[str]:
 def _column_lines(grid: Grid, place: int) -> list[str]:
     """Give one column, all lines equally wide: its title, what its sides are, and ours beside the paper's."""
     num_sides = len(_sides(grid))
-    pairs = [_sides(grid), *(cell_texts(row.cells[place], decimals=grid.decimals)[:num_sides] for row in grid.rows)]
+    pairs = [_sides(grid), *(cell_texts(row.cells[place], grid)[:num_sides] for row in grid.rows)]
     widths = [max(map(len, side)) for side in zip(*pairs, strict=True)]
     lines = ["  ".join(text.rjust(width) for text, width in zip(pair, widths, strict=True)) for pair in pairs]
     lines.insert(0, grid.columns[place])
