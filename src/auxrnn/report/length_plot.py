@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from auxrnn.report import theme
+from auxrnn.report.axis_style import FONT_SIZE, style_axes
 from auxrnn.report.figures import to_png
 from auxrnn.report.labels import spread_labels
 from auxrnn.report.panel import Box, Panel, new_figure
 
 WIDTH, HEIGHT = 960.0, 520.0
 FRAME = Box(76.0, 96.0, 600.0, 350.0)
-FONT_SIZE = 13.0
 LINE_HEIGHT = 1.4 * FONT_SIZE
 LEADER_LENGTH = 28.0
 DASHES = (0, (4, 3))
@@ -76,7 +76,7 @@ def length_figure(curves: Sequence[LengthCurve], texts: Texts) -> Figure:
     panel.add_text((24.0, 60.0), texts.explanation, size=FONT_SIZE, color=theme.color("muted"))
     axes = panel.add_axes(FRAME)
     _scale_axes(axes, curves, unit=texts.unit)
-    _style_axes(axes)
+    style_axes(axes, x_label="steps of a sequence (both axes are logarithmic)")
     for index, curve in enumerate(curves):
         _draw_curve(axes, curve, color=theme.color(theme.series(index)))
     _draw_labels(axes, _make_labels(curves, unit=texts.unit))
@@ -108,19 +108,6 @@ def _round_numbers(low: float, high: float) -> Iterator[float]:
         for number in ROUND_NUMBERS:
             if low <= number * 10.0**exponent <= high:
                 yield number * 10.0**exponent
-
-
-def _style_axes(axes: Axes) -> None:
-    axes.patch.set_visible(False)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(theme.color("muted"))
-    axes.tick_params(colors=theme.color("muted"), labelsize=FONT_SIZE - 1, length=0, pad=6)
-    axes.tick_params(axis="x", length=4)
-    axes.grid(axis="y", color=theme.color("rule"), linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(
-        "steps of a sequence (both axes are logarithmic)", size=FONT_SIZE, color=theme.color("muted"), labelpad=6
-    )
 
 
 def _draw_curve(axes: Axes, curve: LengthCurve, *, color: str) -> None:
