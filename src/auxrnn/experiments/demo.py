@@ -23,7 +23,7 @@ from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import processes
-from auxrnn.experiments.remembering import keep_reconstructions
+from auxrnn.experiments.remembering import NUM_PICTURES, keep_reconstructions
 from auxrnn.files import write_aside
 from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
@@ -34,7 +34,6 @@ PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
 SMOKE_STEPS = 4
 # Training with labels has five rates, each half of the last; 1437 digits in batches of 64 are 23 updates an epoch.
 NUM_RATES, STEPS_PER_EPOCH = 5, 23
-NUM_PICTURES = 8
 # The anchors of the pictures: from inside the digit to the blank rows below it.
 FIRST_ANCHOR, LAST_ANCHOR = 125, 195
 POLL_SECONDS = 0.3

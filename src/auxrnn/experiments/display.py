@@ -15,10 +15,9 @@ from auxrnn.report.records import read_events
 class Display:
     """Shows all active runs with their newest scores, how many are done, and the time left."""
 
-    def __init__(self, tasks: Sequence[Task], folders: Folders, console: Console, *, workers: int) -> None:
+    def __init__(self, tasks: Sequence[Task], folders: Folders, console: Console) -> None:
         self.folders = folders
         self.console = console
-        self.workers = workers
         self.bars = make_bars(console)
         self.total = len(tasks)
         self.num_done = 0

@@ -20,20 +20,19 @@ SIZES = (40, 48, 56, 72, 80, 96, 112, 128)
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 SYSTEMS = (LSTM, R, P, R_MANY, TRANSFORMER)
 MANY = (20, 30)
-NONE = None
 PAPER = {
-    LSTM: (3.8, 2.9, 2.1, 1.4, 1.9, 1.1, 1.0, NONE),
+    LSTM: (3.8, 2.9, 2.1, 1.4, 1.9, 1.1, 1.0, None),
     R: (6.8, 6.2, 5.9, 4.9, 4.9, 4.0, 3.3, 3.7),
     P: (6.5, 6.8, 5.8, 6.5, 4.2, 4.6, 2.9, 2.1),
     R_MANY: (10.4, 9.8, 9.0, 8.9, 8.2, 7.3, 5.0, 4.9),
-    TRANSFORMER: (11.8, 10.3, 6.8, 4.4, 2.9, 1.9, NONE, NONE),
+    TRANSFORMER: (11.8, 10.3, 6.8, 4.4, 2.9, 1.9, None, None),
 }
 PAPER_SECONDS = {
-    LSTM: (3.5, NONE, 5.8, 10.1, 12.3, 19.1, 26.4, NONE),
-    R: (2.0, NONE, 3.0, 5.0, 4.1, 4.5, 6.1, 7.1),
-    P: (2.9, NONE, 4.3, 3.6, 4.8, 4.9, 6.1, 8.0),
-    R_MANY: (1.0, NONE, 1.5, 2.2, 3.8, 4.3, 4.7, 6.8),
-    TRANSFORMER: (NONE,) * 8,
+    LSTM: (3.5, None, 5.8, 10.1, 12.3, 19.1, 26.4, None),
+    R: (2.0, None, 3.0, 5.0, 4.1, 4.5, 6.1, 7.1),
+    P: (2.9, None, 4.3, 3.6, 4.8, 4.9, 6.1, 8.0),
+    R_MANY: (1.0, None, 1.5, 2.2, 3.8, 4.3, 4.7, 6.8),
+    TRANSFORMER: (None,) * 8,
 }
 TIME = " time"
 PAPER_CHANCE = 0.83

@@ -3,10 +3,9 @@
 Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
 """
 
-import math
 import statistics
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 Verdict = Literal["holds", "within the spread", "does not hold", "open"]
 """Of a claim: beyond the spread of the seeds, only in the mean, not at all, or not to be said yet."""
@@ -167,8 +166,3 @@ def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest:
     least = min(first.values) - max(second.values)
     is_above, is_above_in_mean = (gap >= by if by else gap > 0 for gap in (least, first.mean - second.mean))
     return "holds" if is_above else "within the spread" if is_above_in_mean else "does not hold"
-
-
-def finite(value: Any) -> bool:
-    """Tell whether a recorded value is a number."""
-    return isinstance(value, int | float) and math.isfinite(value)
