@@ -184,4 +184,5 @@ def test_at_the_papers_scale_the_unrestricted_r_lstm_has_two_layers_of_512_units
 def test_on_a_desk_all_runs_of_a_table_have_the_same_number_of_updates(name):
     schedules = [job.config.schedule for job in jobs_of(name, DESK_SCALE)]
     updates = {(schedule.pretrain_steps or 0) + schedule.train_steps for schedule in schedules}
-    assert updates == {DESK_SCALE.schedule.num_updates}
+    assert len(updates) == 1
+    assert name == "figure3" or updates == {DESK_SCALE.schedule.num_updates}

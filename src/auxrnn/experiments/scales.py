@@ -18,6 +18,17 @@ PAPER_WINDOW = 300
 ScaleName = Literal["smoke", "desk", "paper"]
 
 
+class Schedule(NamedTuple):
+    """How long a run is: updates in all, of which a part is pretraining, and how often the rate is halved with labels.
+
+    Every run has the same number of updates; without pretraining all of them have labels.
+    """
+
+    num_updates: int
+    pretrain_updates: int
+    num_rates: int
+
+
 class Reading(NamedTuple):
     """How a scale reads one of the paper's datasets."""
 
@@ -30,17 +41,8 @@ class Reading(NamedTuple):
     """What the paper's supervised window becomes, where shrinking it would not hurt as it hurts there."""
     epochs: tuple[float, float] = (100.0, 1000.0)
     """Passes over the data before and with labels, where the scale has no schedule of its own."""
-
-
-class Schedule(NamedTuple):
-    """How long a run is: updates in all, of which a part is pretraining, and how often the rate is halved with labels.
-
-    Every run has the same number of updates; without pretraining all of them have labels.
-    """
-
-    num_updates: int
-    pretrain_updates: int
-    num_rates: int
+    schedule: Schedule | None = None
+    """How long its runs are, where they are not as long as the others of the scale."""
 
 
 class Scale(NamedTuple):
@@ -106,7 +108,7 @@ class Scale(NamedTuple):
         return unflatten({name: value for name, value in values.items() if name not in meaningless})
 
     def _lengths(self, reading: Reading, *, pretrain: bool, halves: bool) -> dict[str, Any]:
-        schedule = self.schedule
+        schedule = reading.schedule or self.schedule
         if schedule is None:
             first_epochs, train_epochs = reading.epochs
             return {"pretrain_epochs": first_epochs if pretrain else 0.0, "train_epochs": train_epochs}
@@ -116,7 +118,7 @@ class Scale(NamedTuple):
         return {
             "pretrain_steps": first,
             "train_steps": train,
-            "evaluate_every": max(1, schedule.num_updates // 15),
+            "evaluate_every": max(1, schedule.num_updates // 10),
             **({"lr_halving_epochs": every} if halves else {}),
         }
 
