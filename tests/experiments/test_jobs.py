@@ -70,6 +70,17 @@ def test_a_count_of_a_dataset_is_named_by_the_data_alone():
     assert name_job(make(train_examples=100), "data") != name_job(make(), "data")
 
 
+@pytest.mark.parametrize("changes", [{"lr": 0.1}, {"train_steps": 7}, {"sampling_steps": 3}, {"auxiliary_weight": 9.0}])
+def test_a_measurement_is_not_named_by_how_long_and_how_fast_the_network_learns(changes):
+    assert name_job(make(**changes), "cost") == name_job(make(), "cost")
+    assert name_job(make(**changes)) != name_job(make())
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 7}, {"hidden_size": 9}, {"segment_length": 5}])
+def test_a_measurement_is_named_by_what_an_update_costs(changes):
+    assert name_job(make(**changes), "cost") != name_job(make(), "cost")
+
+
 def test_own_files_have_the_same_name_in_every_folder():
     first, second = (name_job(make(data=f"/{folder}/made.npz", image_size=None)) for folder in ("one", "two"))
     assert first == second != name_job(make(data="/one/other.npz", image_size=None))

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper by name, in order of importance, and what is known of each."""
+"""Every table and figure of the paper by name, in order of importance, then what stands beside them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -8,6 +8,7 @@ from auxrnn.experiments import (
     figure4_window,
     figure5_curves,
     figure6_ablation,
+    mnist784_own_size,
     table1_datasets,
     table2_pixel_images,
     table3_transformer,
@@ -49,8 +50,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table3": table3_transformer,
     "table4": table4_text_truncated,
     "table5": table5_text_full,
+    "mnist784": mnist784_own_size,
 }
-PAGE_ORDER = tuple(sorted(EXPERIMENTS, key=lambda name: (name.startswith("figure"), name)))
+KINDS = ("table", "figure", "mnist")
+"""In the order of the page."""
+PAGE_ORDER = tuple(sorted(EXPERIMENTS, key=lambda name: (KINDS.index(name.rstrip("0123456789")), name)))
 
 
 def find_jobs(names: Sequence[str], scale: Scale) -> list[Job]:

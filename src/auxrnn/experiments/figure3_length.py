@@ -53,6 +53,8 @@ def runs(scale: Scale) -> Iterator[Job]:
 def _config(scale: Scale, row: str, size: int, *, seed: int, is_timed: bool = False) -> RunConfig:
     """Give one system at one size; what is timed has the paper's own length at every scale but smoke."""
     changes: dict[str, Any] = {"image_size": size if is_timed else scale.side(size)} if scale.is_of_images(DOGS) else {}
+    if is_timed:
+        changes |= scale.timed_settings.get("transformer" if row == TRANSFORMER else "lstm", {})
     if row == LSTM:
         return lstm(scale, DOGS, seed=seed, window="full", **changes)
     if row == TRANSFORMER:

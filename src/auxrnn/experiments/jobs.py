@@ -5,7 +5,7 @@ Two experiments that ask for the same run share it: a job's name is made from it
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,6 +17,18 @@ Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""
 
 UNTOLD = ("seed", *WITHOUT_EFFECT)
+WITHOUT_COST = (
+    "pretrain_steps",
+    "pretrain_epochs",
+    "train_steps",
+    "train_epochs",
+    "sampling_steps",
+    "auxiliary_weight",
+    "lr",
+    "warmup_steps",
+    "lr_halving_epochs",
+)
+"""How long and how fast a network learns, which says nothing about the time of one update."""
 NUM_DIGITS = 8
 
 
@@ -45,14 +57,16 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     window = config.loss.supervised_window
     words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
     start = [] if kind == "train" else [kind]
-    return "-".join([*start, *words, _digest(config), f"s{config.seed}"])
+    digest = _digest(config, WITHOUT_COST if kind == "cost" else ())
+    return "-".join([*start, *words, digest, f"s{config.seed}"])
 
 
-def _digest(config: RunConfig) -> str:
+def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
     """Digest what differs from the defaults: a field that is new tomorrow changes no name of today."""
     values, model = flatten(config), config.model.model
     defaults = flatten(unflatten({"data": "", "model": model}))
-    told = {name: str(value) for name, value in values.items() if name not in UNTOLD and value != defaults[name]}
+    untold = (*UNTOLD, *left_out)
+    told = {name: str(value) for name, value in values.items() if name not in untold and value != defaults[name]}
     # Own files are the same wherever they lie.
     told |= {"data": Path(config.data.data).name, "model": model}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]

@@ -68,6 +68,8 @@ class Scale(NamedTuple):
     """Sides of the paper's dogs that become one of ours."""
     timed_sizes: tuple[int, ...]
     """Sides of dogs whose updates are timed, in the paper's pixels."""
+    timed_settings: Mapping[str, Mapping[str, Any]]
+    """What is different in an update that is timed, by model."""
 
     def span(self, steps: int, dataset: str) -> int:
         """Give what a span of the paper's steps is here; what is left of any is at least one."""
