@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from auxrnn import runs
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.estimates import RunEstimate
 from auxrnn.experiments.jobs import Job, drop_doubles
@@ -40,13 +41,14 @@ def summarize(name: str, scale: Scale, folders: Folders, estimate: Estimate) -> 
     jobs = drop_doubles(EXPERIMENTS[name].runs(scale))
     tasks = plan(jobs, folders)
     num_done = sum(folders.is_done(job) for job in jobs)
-    return Summary(name, EXPERIMENTS[name].TITLE, scale.name, len(jobs), num_done, find_seconds(tasks, estimate))
+    seconds_left = find_seconds(tasks, folders, estimate)
+    return Summary(name, EXPERIMENTS[name].TITLE, scale.name, len(jobs), num_done, seconds_left)
 
 
-def find_seconds(tasks: Sequence[Task], estimate: Estimate) -> float:
+def find_seconds(tasks: Sequence[Task], folders: Folders, estimate: Estimate) -> float:
     """Give the time of some tasks one after the other: a run that takes over a first phase is shorter by it."""
     first = {task.name: estimate(task).seconds for task in tasks if not task.is_job}
-    return sum(first.values()) + sum(
+    return sum(seconds for name, seconds in first.items() if not runs.is_finished(folders.runs / name)) + sum(
         _seconds(task, estimate) - first.get(task.after or "", 0.0) for task in tasks if task.is_job
     )
 
