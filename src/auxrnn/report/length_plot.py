@@ -14,13 +14,11 @@ from matplotlib.figure import Figure
 from auxrnn.report import theme
 from auxrnn.report.axis_style import FONT_SIZE, style_axes
 from auxrnn.report.figures import to_png
-from auxrnn.report.labels import spread_labels
+from auxrnn.report.line_ends import LineEnd, draw_line_ends
 from auxrnn.report.panel import Box, Panel, new_figure
 
 WIDTH, HEIGHT = 960.0, 520.0
 FRAME = Box(76.0, 96.0, 600.0, 350.0)
-LINE_HEIGHT = 1.4 * FONT_SIZE
-LEADER_LENGTH = 28.0
 DASHES = (0, (4, 3))
 # Room between the outermost points and the frame, as a factor.
 MARGIN = 1.15
@@ -42,15 +40,6 @@ class Texts(NamedTuple):
     title: str
     explanation: str
     unit: str
-
-
-class Label(NamedTuple):
-    """A text beside the right end of the axes, and the end of the line that it belongs to."""
-
-    text: str
-    length: int
-    cost: float
-    color: str
 
 
 def time_png(curves: Sequence[LengthCurve], *, num_sequences: int, num_threads: int) -> bytes:
@@ -79,7 +68,7 @@ def length_figure(curves: Sequence[LengthCurve], texts: Texts) -> Figure:
     style_axes(axes, x_label="steps of a sequence (both axes are logarithmic)")
     for index, curve in enumerate(curves):
         _draw_curve(axes, curve, color=theme.color(theme.series(index)))
-    _draw_labels(axes, _make_labels(curves, unit=texts.unit))
+    draw_line_ends(axes, _name_ends(curves, unit=texts.unit), frame=FRAME)
     return figure
 
 
@@ -118,27 +107,13 @@ def _draw_curve(axes: Axes, curve: LengthCurve, *, color: str) -> None:
     measured.set(clip_on=False, zorder=3)
 
 
-def _make_labels(curves: Sequence[LengthCurve], *, unit: str) -> list[Label]:
+def _name_ends(curves: Sequence[LengthCurve], *, unit: str) -> list[LineEnd]:
     """Name each curve with its last cost, and with the paper's at the same length."""
-    labels = []
+    ends = []
     for index, curve in enumerate(curves):
         if curve.here:
             length, cost = max(curve.here.items())
             paper = f", paper {curve.paper[length]:.1f} {unit}" if length in curve.paper else ""
             color = theme.color(theme.series(index))
-            labels.append(Label(f"{curve.title}  {cost:.3g} {unit}{paper}", length, cost, color))
-    return labels
-
-
-def _draw_labels(axes: Axes, labels: Sequence[Label]) -> None:
-    """Write each label to the right of the axes, as near its height as the others let it."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    ends = [to_axes.transform((label.length, label.cost)) for label in labels]
-    gap = LINE_HEIGHT / FRAME.height
-    places = spread_labels([height for _, height in ends], gap=gap, low=0.0, high=1.0)
-    before, after, start = (1 + pixels / FRAME.width for pixels in (6, LEADER_LENGTH - 4, LEADER_LENGTH))
-    for label, (end, height), place in zip(labels, ends, places, strict=True):
-        leader = axes.plot([end, before, after], [height, height, place], color=label.color, linewidth=0.8)[0]
-        leader.set(transform=axes.transAxes, clip_on=False)
-        text = axes.text(start, place, label.text, size=FONT_SIZE, color=label.color, transform=axes.transAxes)
-        text.set(va="center", parse_math=False)
+            ends.append(LineEnd(f"{curve.title}  {cost:.3g} {unit}{paper}", length, cost, color))
+    return ends

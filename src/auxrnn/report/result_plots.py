@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from auxrnn.report import theme
 from auxrnn.report.axis_style import FONT_SIZE, LETTER_WIDTH, describe_number, mark_values, scale_axis, style_axes
 from auxrnn.report.bar_plot import bar_figure
-from auxrnn.report.labels import spread_labels
+from auxrnn.report.line_ends import LEADER_LENGTH, LINE_HEIGHT, LineEnd, draw_line_ends
 from auxrnn.report.panel import Box, Panel, new_figure
 from auxrnn.report.plot_key import KeyEntry, draw_key, key_height
 from auxrnn.report.results import BarChart, Line, LineChart
@@ -24,8 +24,6 @@ TICKS_WIDTH = 50.0
 AXIS_HEIGHT = 60.0
 HEADING_HEIGHT = 28.0
 PANEL_GAP = 36.0
-LEADER_LENGTH = 28.0
-LINE_HEIGHT = 1.4 * FONT_SIZE
 DASHES = (0, (4, 3))
 DOTS = (0, (1, 2.5))
 MARKS = ("o", "s", "^", "D", "v", "P")
@@ -40,15 +38,6 @@ class View(NamedTuple):
     x_label: str
     lines: tuple[Line, ...]
     chance: float | None
-
-
-class End(NamedTuple):
-    """A text for the right end of a line, and where that is."""
-
-    text: str
-    x: float
-    y: float
-    color: str
 
 
 def chart_figure(chart: LineChart | BarChart, *, width: float) -> Figure:
@@ -149,7 +138,7 @@ def _draw_view(panel: Panel, chart: LineChart, view: View, *, has_labels: bool) 
         _draw_line(axes, line, color=theme.color(theme.series(index)), mark=_mark(line, index))
     if view.chance is not None:
         axes.axhline(view.chance, color=theme.color("muted"), linewidth=1.2, linestyle=DOTS, zorder=1)
-    _draw_labels(axes, ends, frame=frame)
+    draw_line_ends(axes, ends, frame=frame)
 
 
 def _scale_axes(axes: Axes, chart: LineChart, view: View) -> None:
@@ -183,27 +172,14 @@ def _draw_line(axes: Axes, line: Line, *, color: str, mark: str) -> None:
         axes.errorbar(x, y, yerr=reach, fmt="none", color=color, elinewidth=1.4, capsize=3.5, zorder=3)
 
 
-def _ends(view: View, *, is_reversed: bool) -> Iterator[End]:
+def _ends(view: View, *, is_reversed: bool) -> Iterator[LineEnd]:
     """Name each line where it ends on the right: ours with its last number, or the paper's alone."""
     side = -1 if is_reversed else 1
     for index, line in enumerate(view.lines):
         color = theme.color(theme.series(index))
         if line.ours:
             point = max(line.ours, key=lambda point: side * point.x)
-            yield End(f"{line.title}: {describe_number(point.y)}", point.x, point.y, color)
+            yield LineEnd(f"{line.title}: {describe_number(point.y)}", point.x, point.y, color)
         elif line.paper:
             x, y = max(line.paper, key=lambda point: side * point[0])
-            yield End(f"{line.title} (paper only)", x, y, color)
-
-
-def _draw_labels(axes: Axes, ends: Sequence[End], *, frame: Box) -> None:
-    """Write each text to the right of the axes, as near its height as the others let it."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    starts = [to_axes.transform((end.x, end.y)) for end in ends]
-    places = spread_labels([height for _, height in starts], gap=LINE_HEIGHT / frame.height, low=0.0, high=1.0)
-    before, after, begin = (1 + pixels / frame.width for pixels in (2, LEADER_LENGTH - 5, LEADER_LENGTH))
-    for end, (start, height), place in zip(ends, starts, places, strict=True):
-        leader = axes.plot([start, before, after], [height, height, place], color=end.color, linewidth=0.8)[0]
-        leader.set(transform=axes.transAxes, clip_on=False)
-        text = axes.text(begin, place, end.text, size=FONT_SIZE, color=end.color, transform=axes.transAxes)
-        text.set(va="center", parse_math=False)
+            yield LineEnd(f"{line.title} (paper only)", x, y, color)
