@@ -3,9 +3,10 @@
 import pytest
 
 from auxrnn.config import unflatten
+from auxrnn.experiments.display import find_ratio
 from auxrnn.experiments.estimates import RunEstimate
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.listing import find_seconds
+from auxrnn.experiments.listing import SECONDS_TO_MEASURE, find_known_seconds, find_seconds
 from auxrnn.experiments.workers import Folders, plan
 
 SECONDS = {"pretrain": 10.0, "train": 5.0}
@@ -39,3 +40,25 @@ def test_a_first_phase_that_is_done_counts_no_more(folders):
     (folders.runs / first.name).mkdir(parents=True)
     (folders.runs / first.name / "model.safetensors").touch()
     assert find_seconds(tasks, folders, estimate) == 2 * SECONDS["train"]
+
+
+def test_of_tasks_that_were_measured_the_time_is_known(folders):
+    measurement = make_job(1)._replace(kind="cost")
+    tasks = plan([make_job(1), make_job(2), measurement], folders)
+    first, one, other, cost = tasks
+    estimates = {task.config: estimate(task) for task in (first, one)}
+    expected = {first.name: SECONDS["pretrain"], one.name: SECONDS["train"], cost.name: SECONDS_TO_MEASURE}
+    assert find_known_seconds(tasks, estimates.get) == expected
+    assert other.name not in expected
+
+
+def test_a_run_whose_first_phase_nobody_has_measured_is_not_known(folders):
+    tasks = plan([make_job(1)], folders)
+    estimates = {task.config: estimate(task) for task in tasks if task.is_job}
+    assert find_known_seconds(tasks, estimates.get) == {}
+
+
+def test_what_is_left_is_weighed_by_its_time():
+    assert find_ratio(["long"], ["short"], {"long": 30.0, "short": 10.0}) == 3.0
+    assert find_ratio(["long", "unknown"], ["short"], {"long": 30.0, "short": 10.0}) == 5.0
+    assert find_ratio(["b", "c"], ["a"], {}) == 2.0

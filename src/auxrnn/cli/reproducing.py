@@ -130,7 +130,7 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
     console = error_console()
     num_done = sum(folders.is_done(job) for job in jobs)
     say(f"{len(jobs)} runs, {num_done} of them done already; {arguments.workers} at a time")
-    with Display(tasks, folders, console) as display:
+    with Display(tasks, folders, console, weigh=lambda: listing.find_known_seconds(tasks, book.find)) as display:
         crew = Crew(
             folders,
             workers=arguments.workers,

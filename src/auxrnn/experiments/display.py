@@ -1,7 +1,8 @@
 """What people see while experiments are worked through: a bar for each run on a terminal, a line for each elsewhere."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 
 from rich.console import Console
 from rich.progress import TaskID
@@ -15,12 +16,18 @@ from auxrnn.report.records import read_events
 class Display:
     """Shows all active runs with their newest scores, how many are done, and the time left."""
 
-    def __init__(self, tasks: Sequence[Task], folders: Folders, console: Console) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], folders: Folders, console: Console, *, weigh: Callable[[], Mapping[str, float]]
+    ) -> None:
+        self.waiting = {task.name for task in tasks}
+        """What has not ended yet."""
+        self.weigh = weigh
+        """Gives the estimated seconds of tasks by name, of as many as are known by now."""
         self.folders = folders
         self.console = console
         self.bars = make_bars(console)
         self.total = len(tasks)
-        self.num_done = 0
+        self.done: list[str] = []
         self.began = time.monotonic()
         self.last_line = self.began
         self.overall = self.bars.add_task("all runs", total=self.total, status="")
@@ -52,15 +59,23 @@ class Display:
         """Take a run's bar away, and say how it went."""
         if task.name in self.shown:
             self.bars.remove_task(self.shown.pop(task.name))
-        self.num_done += 1
-        self.bars.update(self.overall, completed=self.num_done)
-        left = (time.monotonic() - self.began) / self.num_done * (self.total - self.num_done)
+        self.waiting.discard(task.name)
+        self.done.append(task.name)
+        self.bars.update(self.overall, completed=len(self.done))
+        left = (time.monotonic() - self.began) * find_ratio(self.waiting, self.done, self.weigh())
         _, text = _find_status(self.folders, task)
         result = f"failed: {failure.reason}" if failure is not None else text
-        self._say(f"{self.num_done}/{self.total} {task.name}  {result}  ({describe_seconds(left)} left)")
+        self._say(f"{len(self.done)}/{self.total} {task.name}  {result}  ({describe_seconds(left)} left)")
 
     def _say(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def find_ratio(waiting: Iterable[str], done: Iterable[str], weights: Mapping[str, float]) -> float:
+    """Give how much is left for each part that is done; a task that nobody has measured counts as the others' mean."""
+    usual = fmean(weights.values()) if weights else 1.0
+    left, past = (sum(weights.get(name, usual) for name in names) for names in (waiting, done))
+    return left / past if past > 0 else 0.0
 
 
 def _count_updates(config: RunConfig) -> int | None:

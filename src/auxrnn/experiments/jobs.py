@@ -17,7 +17,7 @@ Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""
 
 UNTOLD = ("seed", *WITHOUT_EFFECT)
-WITHOUT_COST = (
+BEYOND_ONE_UPDATE = (
     "pretrain_steps",
     "pretrain_epochs",
     "train_steps",
@@ -57,7 +57,7 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     window = config.loss.supervised_window
     words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
     start = [] if kind == "train" else [kind]
-    digest = _digest(config, WITHOUT_COST if kind == "cost" else ())
+    digest = _digest(config, BEYOND_ONE_UPDATE if kind == "cost" else ())
     return "-".join([*start, *words, digest, f"s{config.seed}"])
 
 

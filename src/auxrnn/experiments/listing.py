@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from auxrnn import runs
+from auxrnn.config import RunConfig
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.estimates import RunEstimate
 from auxrnn.experiments.jobs import Job, drop_doubles
@@ -51,6 +52,18 @@ def find_seconds(tasks: Sequence[Task], folders: Folders, estimate: Estimate) ->
     return sum(seconds for name, seconds in first.items() if not runs.is_finished(folders.runs / name)) + sum(
         _seconds(task, estimate) - first.get(task.after or "", 0.0) for task in tasks if task.is_job
     )
+
+
+def find_known_seconds(tasks: Sequence[Task], find: Callable[[RunConfig], RunEstimate | None]) -> dict[str, float]:
+    """Give the time of each task that was measured before, by name; a run that takes over a first phase as above."""
+    measured = {task.name: SECONDS_TO_MEASURE for task in tasks if task.kind != "train"}
+    found = {task.name: find(task.config) for task in tasks if task.kind == "train"}
+    whole = {name: estimate.seconds for name, estimate in found.items() if estimate is not None}
+    return measured | {
+        task.name: whole[task.name] - (0.0 if task.after is None else whole[task.after])
+        for task in tasks
+        if task.name in whole and (task.after is None or task.after in whole)
+    }
 
 
 def _seconds(task: Task, estimate: Estimate) -> float:
