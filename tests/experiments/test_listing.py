@@ -46,16 +46,16 @@ def test_of_tasks_that_were_measured_the_time_is_known(folders):
     measurement = make_job(1)._replace(kind="cost")
     tasks = plan([make_job(1), make_job(2), measurement], folders)
     first, one, other, cost = tasks
-    estimates = {task.config: estimate(task) for task in (first, one)}
+    estimates = {task.name: estimate(task) for task in (first, one)}
     expected = {first.name: SECONDS["pretrain"], one.name: SECONDS["train"], cost.name: SECONDS_TO_MEASURE}
-    assert find_known_seconds(tasks, estimates.get) == expected
+    assert find_known_seconds(tasks, estimates) == expected
     assert other.name not in expected
 
 
 def test_a_run_whose_first_phase_nobody_has_measured_is_not_known(folders):
     tasks = plan([make_job(1)], folders)
-    estimates = {task.config: estimate(task) for task in tasks if task.is_job}
-    assert find_known_seconds(tasks, estimates.get) == {}
+    estimates = {task.name: estimate(task) for task in tasks if task.is_job}
+    assert find_known_seconds(tasks, estimates) == {}
 
 
 def test_what_is_left_is_weighed_by_its_time():

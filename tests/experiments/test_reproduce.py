@@ -1,5 +1,6 @@
 """`auxrnn reproduce` and `auxrnn report` from end to end, on made-up data that takes seconds."""
 
+import html
 import json
 import re
 import shutil
@@ -103,12 +104,12 @@ def test_the_list_of_an_experiment_names_its_runs_and_which_are_done(whole, tmp_
     assert not any("done" in line for line in none.out.splitlines())
 
 
-def test_the_report_shows_all_ten_with_the_numbers_of_the_records(whole, tmp_path):
+def test_the_report_shows_all_experiments_with_the_numbers_of_the_records(whole, tmp_path):
     result = call("report", "--scale", "smoke", "--results", whole.results, "--out", tmp_path / "page.html")
     assert result.code == 0, result.err
     page = (tmp_path / "page.html").read_text()
     for experiment in EXPERIMENTS.values():
-        assert experiment.TITLE in page
+        assert html.escape(experiment.TITLE) in page
     assert re.search(r"(\d+) of \1 runs are done", page)
     assert "not counted yet" not in page
 
@@ -126,6 +127,15 @@ def test_the_report_writes_one_file_and_nothing_else(whole, tmp_path):
     assert files_below(tmp_path) == ["page.html"]
     assert files_below(whole.results) == before
     assert files_below(Path.cwd()) == []
+
+
+def test_the_report_gives_its_tables_and_charts_as_files_where_it_is_asked_to(whole, tmp_path):
+    parts = ["--tables", tmp_path / "tables", "--pictures", tmp_path / "pictures"]
+    call("report", "--scale", "smoke", "--results", whole.results, "--out", tmp_path / "page.html", *parts)
+    for name in EXPERIMENTS:
+        made = (whole.results / "smoke" / f"{name}.md").read_text()
+        assert (tmp_path / "tables" / f"{name}.md").read_text() == made
+    assert (tmp_path / "pictures" / "table2-1.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_damaged_record_is_named_in_one_sentence(whole, tmp_path):

@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, get_args
@@ -19,7 +19,7 @@ from auxrnn.errors import UsageError
 from auxrnn.experiments import listing, processes
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.display import Display
-from auxrnn.experiments.estimates import EstimateBook, RunEstimate
+from auxrnn.experiments.estimates import EstimateBook, RunEstimate, make_key
 from auxrnn.experiments.processes import Done, Running
 from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
@@ -130,7 +130,7 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
     console = error_console()
     num_done = sum(folders.is_done(job) for job in jobs)
     say(f"{len(jobs)} runs, {num_done} of them done already; {arguments.workers} at a time")
-    with Display(tasks, folders, console, weigh=lambda: listing.find_known_seconds(tasks, book.find)) as display:
+    with Display(tasks, folders, console, weigh=_make_scales(tasks, book)) as display:
         crew = Crew(
             folders,
             workers=arguments.workers,
@@ -143,6 +143,18 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
     if failures:
         say(f"auxrnn: {describe_failures(failures)}")
     return 1 if failures else 0
+
+
+def _make_scales(tasks: Sequence[Task], book: EstimateBook) -> Callable[[], Mapping[str, float]]:
+    """Give what finds the estimated seconds of tasks, of as many as the book knows by then."""
+    keys = {task.name: make_key(task.config) for task in tasks}
+
+    def weigh() -> Mapping[str, float]:
+        entries = book.read()
+        known = {name: entries[key] for name, key in keys.items() if key in entries}
+        return listing.find_known_seconds(tasks, known)
+
+    return weigh
 
 
 def _run_here(words: Sequence[str], *, log: Path, out: Path | None = None) -> Running:
@@ -212,6 +224,8 @@ class ReportArguments:
     """File to write (None: RESULTS/SCALE/index.html)."""
     pictures: Path | None = None
     """Folder to put every chart into as a PNG, to be shown elsewhere."""
+    tables: Path | None = None
+    """Folder to put every table into as Markdown."""
     json: Flag = False
     """Print one JSON object."""
 
@@ -241,6 +255,9 @@ def report(argv: Sequence[str]) -> int:
             for number, chart in enumerate(outcome.charts, start=1):
                 picture = to_png(chart_figure(chart, width=WIDE))
                 write_aside(arguments.pictures / f"{outcome.name}-{number}.png", picture)
+    if arguments.tables is not None:
+        for outcome in outcomes:
+            write_aside(arguments.tables / f"{outcome.name}.md", outcome_markdown(outcome))
     verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     if arguments.json:
         print_json({"page": str(path), "claims": dict(verdicts)})

@@ -94,7 +94,7 @@ class EstimateBook:
 
     def find(self, config: RunConfig) -> RunEstimate | None:
         """Give what was measured for a run that takes the same; None if nothing was."""
-        return self._read().get(make_key(config))
+        return self.read().get(make_key(config))
 
     def get(self, config: RunConfig) -> RunEstimate:
         """Give what was measured, or measure it now and write it down."""
@@ -103,13 +103,13 @@ class EstimateBook:
             return found
         estimate = estimate_run(config)
         # Read again: others may have written meanwhile.
-        entries = self._read() | {make_key(config): estimate}
+        entries = self.read() | {make_key(config): estimate}
         plain = {key: entry._asdict() for key, entry in entries.items()}
         write_aside(self.path, json.dumps(plain, indent=2) + "\n")
         return estimate
 
-    def _read(self) -> dict[str, RunEstimate]:
-        """Read all entries; a file that is missing or damaged has none, since all can be measured again."""
+    def read(self) -> dict[str, RunEstimate]:
+        """Read all entries, by `make_key`; a file that is missing or damaged has none: all can be measured again."""
         try:
             plain = json.loads(self.path.read_text())
             return {key: RunEstimate(float(entry["seconds"]), int(entry["bytes"])) for key, entry in plain.items()}

@@ -1,10 +1,9 @@
 """What there is to do: runs of every experiment, which of them are done, and the time of the others on this machine."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from auxrnn import runs
-from auxrnn.config import RunConfig
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.estimates import RunEstimate
 from auxrnn.experiments.jobs import Job, drop_doubles
@@ -54,11 +53,10 @@ def find_seconds(tasks: Sequence[Task], folders: Folders, estimate: Estimate) ->
     )
 
 
-def find_known_seconds(tasks: Sequence[Task], find: Callable[[RunConfig], RunEstimate | None]) -> dict[str, float]:
-    """Give the time of each task that was measured before, by name; a run that takes over a first phase as above."""
+def find_known_seconds(tasks: Sequence[Task], known: Mapping[str, RunEstimate]) -> dict[str, float]:
+    """Give the time of each task that was measured before; `known` and the result are by name of a task."""
     measured = {task.name: SECONDS_TO_MEASURE for task in tasks if task.kind != "train"}
-    found = {task.name: find(task.config) for task in tasks if task.kind == "train"}
-    whole = {name: estimate.seconds for name, estimate in found.items() if estimate is not None}
+    whole = {task.name: known[task.name].seconds for task in tasks if task.kind == "train" and task.name in known}
     return measured | {
         task.name: whole[task.name] - (0.0 if task.after is None else whole[task.after])
         for task in tasks
