@@ -98,8 +98,8 @@ def _top(view: View) -> float:
 
 def _name_key(chart: LineChart) -> list[KeyEntry]:
     return [
-        KeyEntry(line.title, theme.color(theme.series(index)), mark=_mark(line, index))
-        for index, line in enumerate(chart.lines)
+        KeyEntry(line.title, theme.color(theme.series(index)), mark=mark)
+        for index, (line, mark) in enumerate(zip(chart.lines, _marks(chart.lines), strict=True))
         if line.ours or line.paper
     ]
 
@@ -119,8 +119,10 @@ def _style_key(chart: LineChart) -> list[KeyEntry]:
     return entries
 
 
-def _mark(line: Line, index: int) -> str:
-    return MARKS[index % len(MARKS)] if max(len(line.ours), len(line.paper)) <= MOST_MARKED else ""
+def _marks(lines: Sequence[Line]) -> list[str]:
+    """Give every line its mark, or none to all of them where one would have too many."""
+    most = max(len(points) for line in lines for points in (line.ours, line.paper))
+    return [MARKS[index % len(MARKS)] if most <= MOST_MARKED else "" for index in range(len(lines))]
 
 
 def _draw_view(panel: Panel, chart: LineChart, view: View, *, has_labels: bool) -> None:
@@ -134,8 +136,8 @@ def _draw_view(panel: Panel, chart: LineChart, view: View, *, has_labels: bool) 
     axes = panel.add_axes(frame)
     style_axes(axes, x_label=view.x_label)
     _scale_axes(axes, chart, view)
-    for index, line in enumerate(view.lines):
-        _draw_line(axes, line, color=theme.color(theme.series(index)), mark=_mark(line, index))
+    for index, (line, mark) in enumerate(zip(view.lines, _marks(chart.lines), strict=True)):
+        _draw_line(axes, line, color=theme.color(theme.series(index)), mark=mark)
     if view.chance is not None:
         axes.axhline(view.chance, color=theme.color("muted"), linewidth=1.2, linestyle=DOTS, zorder=1)
     draw_line_ends(axes, ends, frame=frame)
