@@ -3,10 +3,11 @@
 import pytest
 
 from auxrnn.config import unflatten
-from auxrnn.experiments import collected
+from auxrnn.experiments import collected, table1_datasets
 from auxrnn.experiments.collected import Place, Results, claim_above, collect
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.protocols import PAPER_SCALE
+from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
+from auxrnn.experiments.scales import DBPEDIA
 from auxrnn.experiments.workers import Folders
 from auxrnn.report.results import Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
@@ -114,3 +115,13 @@ def test_collecting_reads_the_records_that_are_there(tmp_path):
     results = collect(PAPER_SCALE, jobs, Folders(tmp_path / "unused", tmp_path))
     assert results.records == {jobs[1].name: make_record(jobs[1], 80.0)}
     assert results.score(*UPPER).seeds == (1,)
+
+
+@pytest.mark.parametrize(("max_length", "median"), [(256, 256), (300, 287), (None, 287)])
+def test_table_1_shows_lengths_as_training_cuts_them(max_length, median):
+    job = next(job for job in table1_datasets.runs(DESK_SCALE) if job.row == DBPEDIA)
+    scores = {"lengths": {"median": 287}, "classes": {"train": {"a": 2, "b": 3}}}
+    record = RunRecord(job.name, {"seed": 0, "max_length": max_length}, scores, 0.0, [], {}, {})
+    (grid,), _ = table1_datasets.render(Results(DESK_SCALE, [job], {job.name: record}))
+    (row,) = [row for row in grid.rows if row.title == DBPEDIA]
+    assert [cell.ours.mean for cell in row.cells] == [median, 2, 5]
