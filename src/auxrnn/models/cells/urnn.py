@@ -3,8 +3,8 @@
     h_t = modReLU(W h_{t-1} + V x_t),    W = D3 R2 F^-1 D2 Perm R1 F D1
 
 D are diagonals of phases, R reflections, F the unitary Fourier transform, Perm a fixed permutation: O(H) parameters and
-O(H log H) time. Complex numbers enter and leave as reals: all real parts, then all imaginary parts; `R` counts both
-(2 * H).
+O(H log H) time. Where W is small it is multiplied out instead, once for all steps (`unitary_walk`). Complex numbers
+enter and leave as reals: all real parts, then all imaginary parts; `R` counts both (2 * H).
 """
 
 import math
@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from auxrnn.models.cells.idle import run_layers
 from auxrnn.models.cells.recurrence import Embeds, InputMap
+from auxrnn.models.cells.unitary_walk import SMALLEST_SQUARE, walk_dense
 from auxrnn.structs import RNNState, Run, Steps
 
-# Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
-SMALLEST_SQUARE = 1e-10
+LARGEST_DENSE = 128
+"""Units up to which a product with the whole W is faster than its factors; at 256 both take as long."""
 
 
 class URNN(nn.Module):
@@ -86,10 +87,16 @@ class URNN(nn.Module):
         input_map: InputMap,
         idle_BT: Bool[Tensor, "B T"] | None,
     ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B R"]]:
-        turn, bias_H, z_BH = self._turn(layer), self.bias[layer], _as_complex(start_BR)
         if idle_BT is not None:
             # What is not read may be anything, and an overflow times a gradient of zero is not zero.
             x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
+        # To multiply W out is to apply it to as many rows as it has.
+        num_rows = x_BTI.shape[0] * x_BTI.shape[1]
+        if self.hidden_size <= LARGEST_DENSE and num_rows >= self.hidden_size:
+            input_TBR, matrix_RR = F.linear(x_BTI.transpose(0, 1), *input_map), _as_reals(self.recurrent_matrix(layer))
+            h_TBR = walk_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
+            return h_TBR.transpose(0, 1), h_TBR[-1]
+        turn, bias_H, z_BH = self._turn(layer), self.bias[layer], _as_complex(start_BR)
         outputs = []
         for step, input_BH in enumerate(_map_inputs(x_BTI, input_map).unbind(0)):
             next_BH = rectify(turn.apply(z_BH, input_BH), bias_H)
@@ -173,6 +180,11 @@ def _map_inputs(x_BTI: Float[Tensor, "B T I"], input_map: InputMap) -> Complex[T
     weight_RI, bias_R = (part.reshape(2, -1, *part.shape[1:]).transpose(0, 1).flatten(0, 1) for part in input_map)
     product_TBR = F.linear(x_BTI.transpose(0, 1), weight_RI, bias_R)
     return torch.view_as_complex(product_TBR.reshape(*product_TBR.shape[:2], -1, 2))
+
+
+def _as_reals(w_HH: Complex[Tensor, "H H"]) -> Float[Tensor, "R R"]:
+    """Give the matrix that does to the parts of a complex vector what `w_HH` does to the vector."""
+    return torch.cat([torch.cat([w_HH.real, -w_HH.imag], dim=1), torch.cat([w_HH.imag, w_HH.real], dim=1)])
 
 
 def _as_complex(x_BR: Float[Tensor, "B R"]) -> Complex[Tensor, "B H"]:
