@@ -1,8 +1,12 @@
 """The time of what is left: first phases are shared, and not counted where they are done."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from auxrnn.config import unflatten
+from auxrnn.experiments import display
 from auxrnn.experiments.display import find_ratio
 from auxrnn.experiments.estimates import RunEstimate
 from auxrnn.experiments.jobs import Job
@@ -62,3 +66,17 @@ def test_what_is_left_is_weighed_by_its_time():
     assert find_ratio(["long"], ["short"], {"long": 30.0, "short": 10.0}) == 3.0
     assert find_ratio(["long", "unknown"], ["short"], {"long": 30.0, "short": 10.0}) == 5.0
     assert find_ratio(["b", "c"], ["a"], {}) == 2.0
+
+
+def test_what_was_found_done_says_nothing_about_the_time_left(folders, monkeypatch):
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(display.time, "monotonic", lambda: next(clock))
+    first, one, other = plan([make_job(1), make_job(2)], folders)
+    console = Console(file=io.StringIO(), width=200)
+    shown = display.Display([first, one, other], folders, console, weigh=lambda: dict.fromkeys([one.name], 5.0))
+    shown.ended(first, None)
+    shown.started(one)
+    shown.ended(one, None)
+    before, after = console.file.getvalue().splitlines()
+    assert "left" not in before
+    assert after.endswith("(10 seconds left)")

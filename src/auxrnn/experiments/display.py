@@ -27,7 +27,8 @@ class Display:
         self.console = console
         self.bars = make_bars(console)
         self.total = len(tasks)
-        self.done: list[str] = []
+        self.worked: list[str] = []
+        """What ended after it was started here; the rest was found done, in no time."""
         self.began = time.monotonic()
         self.last_line = self.began
         self.overall = self.bars.add_task("all runs", total=self.total, status="")
@@ -57,25 +58,31 @@ class Display:
 
     def ended(self, task: Task, failure: Failure | None) -> None:
         """Take a run's bar away, and say how it went."""
+        self.waiting.discard(task.name)
         if task.name in self.shown:
             self.bars.remove_task(self.shown.pop(task.name))
-        self.waiting.discard(task.name)
-        self.done.append(task.name)
-        self.bars.update(self.overall, completed=len(self.done))
-        left = (time.monotonic() - self.began) * find_ratio(self.waiting, self.done, self.weigh())
+            self.worked.append(task.name)
+        num_done = self.total - len(self.waiting)
+        self.bars.update(self.overall, completed=num_done)
         _, text = _find_status(self.folders, task)
         result = f"failed: {failure.reason}" if failure is not None else text
-        self._say(f"{len(self.done)}/{self.total} {task.name}  {result}  ({describe_seconds(left)} left)")
+        self._say(f"{num_done}/{self.total} {task.name}  {result}{self._describe_time_left()}")
+
+    def _describe_time_left(self) -> str:
+        if not self.worked:
+            return ""
+        left = (time.monotonic() - self.began) * find_ratio(self.waiting, self.worked, self.weigh())
+        return f"  ({describe_seconds(left)} left)"
 
     def _say(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True)
 
 
-def find_ratio(waiting: Iterable[str], done: Iterable[str], weights: Mapping[str, float]) -> float:
+def find_ratio(waiting: Iterable[str], worked: Iterable[str], weights: Mapping[str, float]) -> float:
     """Give how much is left for each part that is done; a task that nobody has measured counts as the others' mean."""
     usual = fmean(weights.values()) if weights else 1.0
-    left, past = (sum(weights.get(name, usual) for name in names) for names in (waiting, done))
-    return left / past if past > 0 else 0.0
+    left, past = (sum(weights.get(name, usual) for name in names) for names in (waiting, worked))
+    return left / past
 
 
 def _count_updates(config: RunConfig) -> int | None:
