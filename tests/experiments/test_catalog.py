@@ -1,5 +1,7 @@
 """Every table and figure at every scale: what the command line takes, the paper's numbers and its settings."""
 
+from pathlib import Path
+
 import pytest
 
 from auxrnn import cli
@@ -12,9 +14,10 @@ from auxrnn.experiments import (
     table5_text_full,
     table6_sample_rate,
 )
-from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs
+from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.scales import DOGS
+from auxrnn.experiments.workers import Folders
 from auxrnn.pretrained import first_phase
 
 SCALES = ("smoke", "desk", "paper")
@@ -200,3 +203,13 @@ def test_at_the_papers_scale_that_pair_is_the_one_of_table_2():
     names = {job.name for job in EXPERIMENTS["mnist784"].runs(PAPER_SCALE)}
     assert len(names) == 2
     assert names <= {job.name for job in EXPERIMENTS["table2"].runs(PAPER_SCALE)}
+
+
+def test_what_is_said_of_the_settings_is_what_the_runs_have():
+    folders = Folders(Path("none"), Path("none"))
+    settings = dict(find_outcome("mnist784", DESK_SCALE, folders).settings)
+    for job in EXPERIMENTS["mnist784"].runs(DESK_SCALE):
+        assert settings["batch size"] == str(job.config.schedule.batch_size)
+    assert "hidden size" not in settings
+    assert dict(find_outcome("table2", DESK_SCALE, folders).settings)["hidden size"] == "64"
+    assert dict(DESK_SCALE.describe())[DOGS].endswith("; 3,000 updates")

@@ -133,13 +133,14 @@ class Scale(NamedTuple):
             lines.append(
                 (
                     "updates",
-                    f"{schedule.num_updates:,} for every run; with pretraining {schedule.pretrain_updates:,} of them"
-                    f" without labels and {with_labels:,} with",
+                    f"{schedule.num_updates:,} for every run unless said below; with pretraining"
+                    f" {schedule.pretrain_updates:,} of them without labels and {with_labels:,} with",
                 )
             )
         lines += [(name.replace("_", " "), str(value)) for name, value in self.settings.items()]
         for dataset, reading in self.readings.items():
             read = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in reading.settings.items())
             window = "" if dataset == DBPEDIA else f"; truncated rows: {self.window(PAPER_WINDOW, dataset)} steps"
-            lines.append((dataset, read + window))
+            length = "" if reading.schedule is None else f"; {reading.schedule.num_updates:,} updates"
+            lines.append((dataset, read + window + length))
         return lines
