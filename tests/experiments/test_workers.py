@@ -1,5 +1,6 @@
 """Working through jobs: in what order, how many at a time, what a failure costs, and what is never done twice."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -73,7 +74,7 @@ class Silence:
     """Shows nothing, and counts how often it was looked; `at_look` happens at the first."""
 
     def __init__(self, at_look=lambda: None):
-        self.num_looks, self.endings, self.at_look = 0, [], at_look
+        self.num_looks, self.num_left, self.endings, self.at_look = 0, 0, [], at_look
 
     def started(self, task):
         pass
@@ -84,6 +85,9 @@ class Silence:
 
     def ended(self, task, failure):
         self.endings.append((task.name, failure))
+
+    def left(self, task):
+        self.num_left += 1
 
 
 @pytest.fixture(autouse=True)
@@ -276,6 +280,23 @@ def test_a_run_that_another_process_trains_is_awaited_with_patience(folders, mon
     assert crowd.words == {}
     assert records_in(folders) == {job.name}
     assert watch.num_looks < 50
+
+
+def test_a_run_that_another_process_began_at_the_same_moment_is_no_failure(folders):
+    job, watch, locks = make_job(), Silence(), contextlib.ExitStack()
+    folder = folders.runs / job.name
+    crowd = Crowd(failing={job.name})
+
+    def begin_too(words, *, log, out=None):
+        folder.mkdir(parents=True)
+        locks.enter_context(runs.lock(folder))
+        threading.Timer(0.2, leave_run, [folder]).start()
+        return crowd(words, log=log, out=out)
+
+    with locks:
+        assert work([job], folders, begin_too, watch=watch) == []
+    assert (watch.num_left, watch.endings) == (1, [(job.name, None)])
+    assert records_in(folders) == {job.name}
 
 
 def test_no_process_is_left_behind_when_the_work_is_stopped(folders):

@@ -68,6 +68,10 @@ class Display:
         result = f"failed: {failure.reason}" if failure is not None else text
         self._say(f"{num_done}/{self.total} {task.name}  {result}{self._describe_time_left()}")
 
+    def left(self, task: Task) -> None:
+        """Take a run's bar away."""
+        self.bars.remove_task(self.shown.pop(task.name))
+
     def _describe_time_left(self) -> str:
         if not self.worked:
             return ""

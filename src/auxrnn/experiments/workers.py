@@ -71,6 +71,9 @@ class Watch(Protocol):
     def ended(self, task: Task, failure: Failure | None) -> None:
         """Show that a task is done, or why it is not."""
 
+    def left(self, task: Task) -> None:
+        """Show that a task waits again, since somebody else does it."""
+
 
 def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
     """Give what is left to do, in order: a first phase right before the first job that needs it."""
@@ -117,6 +120,8 @@ class Crew:
         self.active: dict[str, Task] = {}
         self.processes: dict[str, Running] = {}
         self.failures: list[Failure] = []
+        self.returned: list[Task] = []
+        """Begun by somebody else at the same moment: they wait again until those are done."""
 
     def work(self, tasks: Sequence[Task]) -> list[Failure]:
         """Do all tasks and give those that failed; a failure does not keep the others from being done."""
@@ -127,7 +132,8 @@ class Crew:
                 self._collect()
                 self.watch.looked(list(self.active.values()))
                 # Also where all that is left is being trained by other processes.
-                is_idle, waiting = len(still_waiting) == len(waiting), still_waiting
+                is_idle, waiting = len(still_waiting) == len(waiting), still_waiting + self.returned
+                self.returned = []
                 if self.active or is_idle:
                     time.sleep(POLL_SECONDS)
         return self.failures
@@ -196,6 +202,9 @@ class Crew:
             task = self.active.pop(name)
             if process.returncode == 0:
                 self._finish(task)
+            elif task.kind == "train" and self._is_elsewhere(task):
+                self.returned.append(task)
+                self.watch.left(task)
             else:
                 self._fail(task, processes.last_words(self._log(task)))
 
