@@ -43,9 +43,11 @@ _DESK_LSTM = {
     "auxiliary_weight": 30.0,
     "checkpoint_every": 500,
 }
+# For what is slow to evaluate in batches of 8, where no figure shows a curve.
+_SELDOM = {"evaluate_every": _DESK_UPDATES // 2}
 # Half the published width, as for the LSTM.
-_DESK_ATTENTION = {"batch_size": 8, "warmup_steps": 900, "lr": 1e-3, "hidden_size": 64, "checkpoint_every": 500}
-_DESK_CONVOLUTION = {"batch_size": 8, "pad_to": 256, "optimizer": "adam", "lr": 1e-3}
+_DESK_ATTENTION = {"batch_size": 8, "warmup_steps": 900, "lr": 1e-3, "hidden_size": 64, **_SELDOM}
+_DESK_CONVOLUTION = {"batch_size": 8, "pad_to": 256, "optimizer": "adam", "lr": 1e-3, **_SELDOM}
 
 DESK_SCALE = Scale(
     name="desk",
@@ -55,8 +57,7 @@ DESK_SCALE = Scale(
     settings=_DESK_LSTM,
     other_settings={
         "irnn": {"batch_size": 8},
-        # Slow to evaluate in batches of 8, and no figure shows its curve.
-        "urnn": {"batch_size": 8, "hidden_size": 128, "evaluate_every": _DESK_UPDATES // 2},
+        "urnn": {"batch_size": 8, "hidden_size": 128, **_SELDOM},
         "lm_lstm": _DESK_LSTM,
         "sa_lstm": _DESK_LSTM,
         "transformer": _DESK_ATTENTION,
