@@ -19,7 +19,8 @@ from safetensors.torch import load_file
 
 from auxrnn import cli, runs
 from auxrnn.cli.training import TrainArguments
-from auxrnn.config import DataConfig, RunConfig, field_types, flatten, read_toml, unflatten
+from auxrnn.config import DataConfig, RunConfig
+from auxrnn.plain_config import field_types, flatten, read_toml, unflatten
 from command import TINY, TWO_AND_TWO, Result, call, files_below, train
 
 GOLDEN = Path(__file__).parent / "golden" / "flags.json"

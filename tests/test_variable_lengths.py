@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn.bptt import last_states, read_all
-from auxrnn.config import unflatten
 from auxrnn.data.batches import to_batch
 from auxrnn.data.sequences import Encoding, Flat, Split
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import unflatten
 from auxrnn.structs import LossSum, Segments
 from auxrnn.training.evaluate import evaluate, predict_probabilities
 from auxrnn.training.step import Losses, as_objective, classification_loss

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import tyro
 
-from auxrnn.config import nearest
-from auxrnn.errors import UsageError
+from auxrnn.errors import UsageError, nearest
 
 Arguments = TypeVar("Arguments")
 

@@ -1,4 +1,7 @@
-"""The two kinds of failure a user can cause; the command line turns each into one sentence and an exit code."""
+"""The two kinds of failure a user can cause, which the command line turns into one sentence and an exit code."""
+
+import difflib
+from collections.abc import Iterable
 
 
 class UsageError(ValueError):
@@ -7,3 +10,13 @@ class UsageError(ValueError):
 
 class RunError(RuntimeError):
     """What was asked for went wrong on the way (a damaged file, a full disk, a diverging loss): exit code 1."""
+
+
+def nearest(name: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """Give the end of a sentence that offers the known name most like this one, or lists them; each with a prefix."""
+    names = sorted(known)
+    matches = difflib.get_close_matches(name, names, n=1)
+    if matches:
+        return f"; did you mean {prefix + matches[0]!r}?"
+    listed = ", ".join(prefix + name for name in names)
+    return f"; known are: {listed}" if len(names) <= 12 else "; `auxrnn train --help` lists all"

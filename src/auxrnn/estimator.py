@@ -11,10 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from auxrnn.build import build_session
-from auxrnn.config import GateInit, Objective, Order, Placement, Window, unflatten
+from auxrnn.config import GateInit, Objective, Order, Placement, Window
 from auxrnn.data.batches import in_order
 from auxrnn.data.sequences import Splits, from_array
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import unflatten
 from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder

@@ -24,7 +24,6 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
-from auxrnn import config as configs
 from auxrnn.build import build_session
 from auxrnn.cards import (
     ModelCard,
@@ -36,7 +35,7 @@ from auxrnn.cards import (
     make_card,
     read_card,
 )
-from auxrnn.config import READABLE_FORMATS, RUN_FORMAT, RunConfig
+from auxrnn.config import RunConfig
 from auxrnn.data import datasets
 from auxrnn.data.collect import Observe
 from auxrnn.data.datasets import DATASETS, Dataset, make_splits
@@ -47,6 +46,7 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.networks import build_network
+from auxrnn.plain_config import READABLE_FORMATS, RUN_FORMAT, to_json, unflatten
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder
@@ -120,7 +120,7 @@ def create(config: RunConfig, prepared: Prepared, folder: Path) -> None:
         "environment.json": json.dumps(describe_environment(config), indent=2) + "\n",
         "model.json": card_to_json(prepared.card),
         **({"splits.json": division_to_json(prepared.division)} if prepared.is_drawn else {}),
-        "config.json": configs.to_json(config),
+        "config.json": to_json(config),
     }
     try:
         for name, content in contents.items():
@@ -245,7 +245,7 @@ def read_config(folder: Path) -> RunConfig:
             " use that version, or train again"
         )
     try:
-        return configs.unflatten({name: value for name, value in values.items() if name != "format"})
+        return unflatten({name: value for name, value in values.items() if name != "format"})
     except (UsageError, TypeError) as error:
         raise _damaged(path) from error
 

@@ -19,9 +19,9 @@ from auxrnn.bench.data_sizes import FULL, QUICK, DataSizes
 from auxrnn.bench.data_suite import make_data_plan, to_start
 from auxrnn.bench.data_tables import make_data_table
 from auxrnn.bench.made_data import draw_lengths, make_images, make_texts
-from auxrnn.config import unflatten
 from auxrnn.data.batches import draw_batches
 from auxrnn.errors import RunError
+from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws
 from command import call, files_below
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from auxrnn import cli
-from auxrnn.config import flatten, to_flags
 from auxrnn.experiments import (
     figure4_window,
     table2_pixel_images,
@@ -18,6 +17,7 @@ from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.scales import DOGS
 from auxrnn.experiments.workers import Folders
+from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
 
 SCALES = ("smoke", "desk", "paper")

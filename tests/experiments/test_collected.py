@@ -2,13 +2,13 @@
 
 import pytest
 
-from auxrnn.config import unflatten
 from auxrnn.experiments import collected, table1_datasets
 from auxrnn.experiments.collected import Place, Results, claim_above, collect
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
 from auxrnn.experiments.scales import DBPEDIA
 from auxrnn.experiments.workers import Folders
+from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auxrnn.config import flatten, to_flags
 from auxrnn.experiments.demo import configs
+from auxrnn.plain_config import flatten, to_flags
 
 NAMES = ["lstm_full", "lstm_truncated", "reconstruct", "predict"]
 

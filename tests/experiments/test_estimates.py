@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from auxrnn import runs
-from auxrnn.config import unflatten
 from auxrnn.data.datasets import DATASETS
 from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.requests import Request
@@ -19,6 +18,7 @@ from auxrnn.experiments.estimates import EstimateBook, RunEstimate, add_seconds,
 from auxrnn.experiments.made_shapes import can_make, make_dataset
 from auxrnn.experiments.trials import PhaseCost, Trial, choose_lengths, extrapolate_rows, extrapolate_steps, has_shown
 from auxrnn.kernels.library import find_kernel
+from auxrnn.plain_config import unflatten
 from auxrnn.training.cost import count_evaluations
 from auxrnn.training.loop import train
 from auxrnn.training.memory import estimate_growth, find_longest

@@ -10,10 +10,10 @@ import time
 import pytest
 
 from auxrnn import runs
-from auxrnn.config import unflatten
 from auxrnn.experiments import processes, workers
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.workers import PROCESS_BYTES, Crew, Folders, describe_failures, plan
+from auxrnn.plain_config import unflatten
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 
 GIGABYTE = 1_000_000_000

@@ -5,8 +5,8 @@ import sys
 
 import torch
 
-from auxrnn.config import unflatten
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.process_memory import measure_memory, reset_peak
 from auxrnn.training.rmsprop import RMSProp

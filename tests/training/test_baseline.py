@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from auxrnn.config import unflatten
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.step import Task, classification_loss, compute_losses
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from auxrnn.config import unflatten
+from auxrnn.plain_config import unflatten
 from auxrnn.runs import load_dataset, open_session, prepare, settle
 from auxrnn.training.memory import Growth, estimate_growth, estimate_unfused
 from auxrnn.training.process_memory import find_free_memory

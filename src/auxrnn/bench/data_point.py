@@ -9,11 +9,12 @@ from typing import Any
 from rich.console import Console
 
 from auxrnn import runs
-from auxrnn.config import RunConfig, unflatten
+from auxrnn.config import RunConfig
 from auxrnn.data.batches import Batches, draw_batches
 from auxrnn.data.datasets import make_splits
 from auxrnn.data.summary import describe_alphabet, describe_division, measure_lengths
 from auxrnn.heap import keep_freed_memory
+from auxrnn.plain_config import unflatten
 from auxrnn.progress import ReadingProgress
 from auxrnn.structs import Draws
 from auxrnn.training.cost import time_step

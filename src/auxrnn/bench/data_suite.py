@@ -17,10 +17,10 @@ from auxrnn.bench.data_results import DataResults, KindResults, PhaseCost, Start
 from auxrnn.bench.data_sizes import DataSizes
 from auxrnn.bench.pages import VARIABLE
 from auxrnn.bench.watch import Watch
-from auxrnn.config import unflatten
 from auxrnn.data.cache import CACHE_DIR_VARIABLE, SPARE_BYTES, describe_bytes
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
+from auxrnn.plain_config import unflatten
 
 
 class DataRecord(NamedTuple):

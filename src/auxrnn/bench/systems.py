@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from auxrnn.bench.peers import make_linear, make_lstm, run_lstm, take_weights
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.timing import Call
-from auxrnn.config import RunConfig, unflatten
+from auxrnn.config import RunConfig
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.rmsprop import RMSProp
 from auxrnn.training.step import Network, Task, as_recurrent, back_propagate, classification_loss, compute_losses

@@ -13,9 +13,9 @@ from auxrnn.cli.showing import bench, demo, info
 from auxrnn.cli.systems import cost, models
 from auxrnn.cli.training import parse_train, resume, train
 from auxrnn.cli.using import evaluate_command, predict
-from auxrnn.config import name_fields, nearest
-from auxrnn.errors import RunError, UsageError
+from auxrnn.errors import RunError, UsageError, nearest
 from auxrnn.heap import keep_freed_memory
+from auxrnn.plain_config import name_fields
 
 __all__ = ["COMMANDS", "main", "parse_train", "run"]
 

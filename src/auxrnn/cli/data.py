@@ -15,14 +15,14 @@ from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, error_console, print_json, say
-from auxrnn.config import DataConfig, RunConfig, nearest
+from auxrnn.config import DataConfig, RunConfig
 from auxrnn.data.cache import cache_dir, describe_bytes
 from auxrnn.data.checking import Findings, check
 from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.fetching.holdings import fetch, is_at_hand
 from auxrnn.data.summary import count_lengths, measure_lengths
 from auxrnn.data.tasks import TASKS
-from auxrnn.errors import UsageError
+from auxrnn.errors import UsageError, nearest
 from auxrnn.files import write_aside
 from auxrnn.progress import ReadingProgress
 

@@ -13,9 +13,8 @@ import tyro
 
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
-from auxrnn.config import nearest
 from auxrnn.data.cache import describe_bytes
-from auxrnn.errors import UsageError
+from auxrnn.errors import UsageError, nearest
 from auxrnn.experiments import listing, processes
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.display import Display

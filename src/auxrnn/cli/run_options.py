@@ -7,9 +7,10 @@ from typing import get_args
 from auxrnn import runs
 from auxrnn.arguments import last_value
 from auxrnn.cli.output import error_console, say
-from auxrnn.config import Objective, RunConfig, read_toml, unflatten
+from auxrnn.config import Objective, RunConfig
 from auxrnn.data.datasets import Dataset
 from auxrnn.errors import UsageError
+from auxrnn.plain_config import read_toml, unflatten
 from auxrnn.presets import MODEL_OPTIONS, PRESETS, find_settings
 from auxrnn.progress import ReadingProgress
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from auxrnn.config import nearest
 from auxrnn.data import cache, tasks
 from auxrnn.data.cifar import read_cifar10
 from auxrnn.data.collect import Observe, Table
@@ -28,7 +27,7 @@ from auxrnn.data.splits import Division
 from auxrnn.data.strata import draw_stratified
 from auxrnn.data.tables.table import TableOptions, table_source
 from auxrnn.data.texts import ZHANG_ALPHABET, TextFormat
-from auxrnn.errors import UsageError
+from auxrnn.errors import UsageError, nearest
 from auxrnn.structs import Draws
 
 TEN_DIGITS = tuple("0123456789")

@@ -18,13 +18,14 @@ import torch
 from rich.console import Console
 
 from auxrnn import runs
-from auxrnn.config import RunConfig, Window, to_flags, unflatten
+from auxrnn.config import RunConfig, Window
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import processes
 from auxrnn.experiments.remembering import NUM_PICTURES, keep_reconstructions
 from auxrnn.files import write_aside
+from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.progress import make_bars
 from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import torch
 
 from auxrnn import runs
-from auxrnn.config import RunConfig, flatten
+from auxrnn.config import RunConfig
 from auxrnn.experiments.made_shapes import can_make, make_dataset
 from auxrnn.experiments.trials import PhaseCost, time_phase
 from auxrnn.files import write_aside
 from auxrnn.kernels.library import describe as describe_kernel
+from auxrnn.plain_config import flatten
 from auxrnn.training.cost import count_evaluations
 from auxrnn.training.loop import Session
 from auxrnn.training.memory import estimate_growth, find_longest

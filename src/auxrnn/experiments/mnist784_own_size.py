@@ -7,12 +7,13 @@ where the paper has 1,100. Rate, batches and sampling are those that the desk's 
 from collections.abc import Iterator
 from typing import Any
 
-from auxrnn.config import RunConfig, unflatten
+from auxrnn.config import RunConfig
 from auxrnn.experiments import table2_pixel_images as table2
 from auxrnn.experiments.collected import Place, Results, claim_above, trace
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import SEGMENT_LENGTH, helped, lstm
 from auxrnn.experiments.scales import MNIST, PAPER_WINDOW, Scale
+from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
 
 TITLE = "MNIST at the paper's own size"

@@ -7,7 +7,8 @@ experiments are written in the paper's own numbers (a window of 300, a segment o
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from auxrnn.config import RunConfig, Window, unflatten
+from auxrnn.config import RunConfig, Window
+from auxrnn.plain_config import unflatten
 from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName
 
 MNIST, PMNIST, CIFAR10, DOGS, DBPEDIA = "MNIST", "pMNIST", "CIFAR10", "StanfordDogs", "DBpedia"

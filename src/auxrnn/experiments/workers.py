@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from auxrnn import runs
-from auxrnn.config import RunConfig, flatten, to_flags
+from auxrnn.config import RunConfig
 from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import RunError
 from auxrnn.experiments import processes
 from auxrnn.experiments.jobs import Job, Kind, drop_doubles, name_job
 from auxrnn.experiments.processes import Running, Start
+from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record
 

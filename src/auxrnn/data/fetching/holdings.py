@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.config import nearest
 from auxrnn.data import tasks
 from auxrnn.data.fetching.local_files import is_there
 from auxrnn.data.fetching.published import CIFAR10, CIFAR10_FOLDER, CIFAR10_MEMBERS, DBPEDIA, DOGS, FASHION_MNIST, MNIST
@@ -20,7 +19,7 @@ from auxrnn.data.fetching.sources import (
     search_folders,
 )
 from auxrnn.data.pictures.dogs import is_dogs_folder
-from auxrnn.errors import UsageError
+from auxrnn.errors import UsageError, nearest
 
 Folders = Sequence[Path]
 
