@@ -18,6 +18,7 @@ import torch
 
 from auxrnn import runs
 from auxrnn.config import RunConfig
+from auxrnn.experiments.jobs import RATES
 from auxrnn.experiments.made_shapes import can_make, make_dataset
 from auxrnn.experiments.trials import PhaseCost, time_phase
 from auxrnn.files import write_aside
@@ -36,13 +37,10 @@ WITHOUT_COST = (
     "read_backward",
     "gate_init",
     "order",
-    "auxiliary_weight",
-    "lr",
-    "warmup_steps",
-    "lr_halving_epochs",
     "label_smoothing",
     "checkpoint_every",
     "log_every",
+    *RATES,
 )
 """Fields that change what a run learns, or where it lies, but not what it takes."""
 PACKAGES = ("auxrnn", "torch")

@@ -18,18 +18,10 @@ Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""
 
 UNTOLD = ("seed", *WITHOUT_EFFECT)
-BEYOND_ONE_UPDATE = (
-    "pretrain_steps",
-    "pretrain_epochs",
-    "train_steps",
-    "train_epochs",
-    "sampling_steps",
-    "auxiliary_weight",
-    "lr",
-    "warmup_steps",
-    "lr_halving_epochs",
-)
-"""How long and how fast a network learns, which says nothing about the time of one update."""
+RATES = ("auxiliary_weight", "lr", "warmup_steps", "lr_halving_epochs")
+"""How fast a network learns: an update takes the same time with any."""
+BEYOND_ONE_UPDATE = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "sampling_steps", *RATES)
+"""How long it learns as well, which says nothing about the time of one update."""
 NUM_DIGITS = 8
 
 
