@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.models.baselines.text_window import fix_length
 
 
@@ -57,10 +58,10 @@ class CharCNN(nn.Module):
         self.dense = nn.Sequential(
             nn.Linear(num_filters * self.num_frames, dense_size),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(dense_size, dense_size),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
         )
         for parameter in self.parameters():
             nn.init.normal_(parameter, std=init_std)

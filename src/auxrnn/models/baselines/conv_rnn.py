@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.baselines.alignment import align_left, find_real
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.models.baselines.text_window import fix_length
 
 KERNEL_SIZES = (5, 5, 3)
@@ -37,7 +38,7 @@ class ConvRNN(nn.Module):
         # One bidirectional nn.LSTM would need packed rows, which take five times as long on a CPU.
         self.forward_lstm = nn.LSTM(hidden_size, hidden_size, batch_first=True)
         self.backward_lstm = nn.LSTM(hidden_size, hidden_size, batch_first=True)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
         """Give the last states of both directions, forward first; the cost grows with the longest row."""

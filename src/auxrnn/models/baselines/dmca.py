@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from auxrnn.models.baselines.alignment import clear_padding
 from auxrnn.models.baselines.attention import Projections, attend
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.models.baselines.prenorm import PreNormBlock, PreNormStack
 from auxrnn.models.baselines.steps import StepEmbedding
 from auxrnn.structs import Steps
@@ -157,7 +158,7 @@ class ConvolutionalFeedForward(nn.Module):
         super().__init__()
         self.inner = SeparableConvolution(hidden_size, kernel_length=INNER_KERNEL)
         self.outer = SeparableConvolution(hidden_size, kernel_length=OUTER_KERNEL)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
         """Mix neighboring steps of a row; None says that all steps are real."""

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.baselines.alignment import align_left, average_real, find_real
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.models.baselines.steps import StepEmbedding
 from auxrnn.structs import Steps
 
@@ -22,7 +23,7 @@ class PreNormBlock(nn.Module):
         self.attention = attention
         self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=NORM_EPSILON)
         self.feed_forward = feed_forward
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
         """Give the next layer's steps; None says that all of them are real."""

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.structs import Steps
 
 MAX_TIMESCALE = 1e4
@@ -30,7 +31,7 @@ class StepEmbedding(nn.Module):
         else:
             self.embedding = nn.Embedding(vocabulary_size, hidden_size)
             nn.init.normal_(self.embedding.weight, std=1 / math.sqrt(hidden_size))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BT: Steps) -> Float[Tensor, "B T H"]:
         """Embed the steps and add where they stand."""

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.baselines.attention import SelfAttention
+from auxrnn.models.baselines.dropout import Dropout
 from auxrnn.models.baselines.prenorm import PreNormBlock, PreNormStack
 from auxrnn.models.baselines.steps import StepEmbedding
 from auxrnn.structs import Steps
@@ -55,7 +56,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(hidden_size, filter_size)
         self.outer = nn.Linear(filter_size, hidden_size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], _real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
         """Map each step, real or not."""
