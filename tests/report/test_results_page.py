@@ -1,14 +1,19 @@
 import re
+from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, visit
 from markup import parse
 
+from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
+from auxrnn.experiments.protocols import DESK_SCALE
+from auxrnn.experiments.workers import Folders
 from auxrnn.report.outcome_section import LOOKS
 from auxrnn.report.results import Claim, Grid, Row
 from auxrnn.report.results_page import PageFacts, write_results_page
 from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE
 
+RECORDS = Path(__file__).parents[2] / "results" / "desk" / "records"
 MADE = PageFacts("desk", "Smaller.", 34, 60, 5400.0, [("auxrnn", "0.1.0")], "a1b2c3d", "auxrnn reproduce all")
 
 
@@ -183,6 +188,15 @@ def test_a_browser_shows_the_page_without_complaint_network_or_overflow(page, wi
     assert found.resources == []
     assert found.wide == []
     assert found.scroll <= width
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}")
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_tables_of_every_experiment_fit_a_page(width, tmp_path):
+    folders = Folders(tmp_path, RECORDS)
+    outcomes = [find_outcome(name, DESK_SCALE, folders)._replace(charts=()) for name in PAGE_ORDER]
+    write(tmp_path, *outcomes)
+    assert visit(tmp_path / "page.html", width=width, folder=tmp_path).wide == []
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}")

@@ -108,17 +108,20 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give both halves of the figure, and both as tables."""
     scale = results.scale
     lengths = {size: scale.side(size) ** 2 for size in SIZES}
-    columns = tuple(
-        f"{length:,}" if length == size**2 else f"{length:,} (paper {size**2:,})" for size, length in lengths.items()
-    )
     accuracy = tuple(
-        Row(row, tuple(results.cell(row, str(size), n) for size, n in zip(SIZES, PAPER[row], strict=True)))
-        for row in SYSTEMS
+        Row(
+            f"{length:,}" if length == size**2 else f"{length:,} (paper {size**2:,})",
+            tuple(results.cell(row, str(size), PAPER[row][place]) for row in SYSTEMS),
+        )
+        for place, (size, length) in enumerate(lengths.items())
     )
     timed = [size for size in SIZES if size in scale.timed_sizes]
     seconds = tuple(
-        Row(row, tuple(results.cell(row + TIME, str(s), _paper_seconds(row, s), seconds_of_update) for s in timed))
-        for row in SYSTEMS
+        Row(
+            f"{size**2:,}",
+            tuple(results.cell(row + TIME, str(size), _paper_seconds(row, size), seconds_of_update) for row in SYSTEMS),
+        )
+        for size in timed
     )
     is_shrunk = lengths[SIZES[0]] != SIZES[0] ** 2
     charts = [
@@ -139,11 +142,11 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         ),
     ]
     grids = [
-        Grid("Accuracy by length in steps", "test accuracy, %", columns, accuracy),
+        Grid("Accuracy by length in steps", "test accuracy, %", SYSTEMS, accuracy),
         Grid(
             "Seconds of one update by length in steps",
             "seconds",
-            tuple(f"{s**2:,}" for s in timed),
+            SYSTEMS,
             seconds,
             decimals=2,
             is_drawn=False,

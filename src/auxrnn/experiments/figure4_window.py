@@ -50,12 +50,15 @@ def claims(results: Results) -> list[Claim]:
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give accuracy against the window, and the same numbers as a table."""
     spans = {window: results.scale.span(window, CIFAR10) for window in WINDOWS}
+    empty = results.cell("", "", None)
+    full = Row("all", (*[empty] * len(PAPER), results.cell(FULL, "full", PAPER_FULL)))
     rows = tuple(
-        Row(row, tuple(results.cell(row, str(window), n) for window, n in zip(WINDOWS, numbers, strict=True)))
-        for row, numbers in PAPER.items()
+        Row(
+            str(span) if span == window else f"{span} (paper {window})",
+            (*(results.cell(row, str(window), numbers[place]) for row, numbers in PAPER.items()), empty),
+        )
+        for place, (window, span) in enumerate(spans.items())
     )
-    full = Row(FULL, (results.cell(FULL, "full", PAPER_FULL), *[results.cell("", "", None)] * (len(WINDOWS) - 1)))
-    columns = tuple(str(span) if span == window else f"{span} (paper {window})" for window, span in spans.items())
     lines = tuple(
         to_line(
             row,
@@ -74,4 +77,4 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         paper_x_label="steps of the paper's, four times as long" if is_shrunk else None,
         chance=CHANCE,
     )
-    return [Grid("By supervised window, in steps", "test accuracy, %", columns, (*rows, full))], [chart]
+    return [Grid("By supervised window, in steps", "test accuracy, %", (*PAPER, FULL), (full, *rows))], [chart]

@@ -108,6 +108,8 @@ summary { cursor: pointer; color: var(--muted); }
   details:not([open]) { display: none; }
   p, .note { max-width: none; }
   th, td { padding-top: 0.35rem; padding-bottom: 0.35rem; }
+  .scroll { overflow: visible; }
+  .scroll td, .scroll td.ours { padding-left: 0.6rem; white-space: normal; }
   p:has(+ figure) { break-after: avoid; }
   figure, table, tr, dl, .note, .claims li { break-inside: avoid; }
   i, b { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
