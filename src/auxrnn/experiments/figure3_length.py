@@ -39,14 +39,14 @@ PAPER_CHANCE = 0.83
 
 
 def runs(scale: Scale) -> Iterator[Job]:
-    """Yield the measurements of time first, which are soon done, then the trainings."""
+    """Yield the measurements of time first, which are soon done, then the trainings, the slow Transformer's last."""
     sizes = [*scale.timed_sizes]
     for size in sizes:
         for row in SYSTEMS:
             yield Job(row + TIME, str(size), _config(scale, row, size, seed=0, is_timed=True), "cost")
     for seed in scale.fewer_seeds:
-        for size in SIZES:
-            for row in SYSTEMS:
+        for row in SYSTEMS:
+            for size in SIZES:
                 yield Job(row, str(size), _config(scale, row, size, seed=seed))
 
 
