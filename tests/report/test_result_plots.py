@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from auxrnn.report import theme
 from auxrnn.report.figures import NARROW, WIDE, to_png, to_svg
 from auxrnn.report.result_plots import MARKS, chart_figure
-from auxrnn.report.results import Bar, BarChart, Line, LineChart, Point
+from auxrnn.report.results import Bar, BarChart, Level, Line, LineChart, Point
 from made_up_results import BARS, CHARTS, CURVES, LENGTHS, LOG_CHART, REVERSED, SYSTEMS, TWO_PANELS, make_lines
 
 
@@ -116,6 +116,21 @@ def test_guessing_is_drawn_among_our_numbers_only():
     ours, paper = draw(TWO_PANELS, WIDE).axes[:2]
     assert len(lines_through(ours, [25, 25])) == 1
     assert lines_through(paper, [25, 25]) == []
+
+
+def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_key():
+    figure = draw(TWO_PANELS, WIDE)
+    ours, paper = figure.axes[:2]
+    assert lines_through(ours, [TWO_PANELS.level.ours] * 2)
+    assert lines_through(paper, [TWO_PANELS.level.paper] * 2)
+    assert TWO_PANELS.level.title in [text for text, _ in texts_of(figure)]
+
+
+@pytest.mark.parametrize(("ours", "paper", "drawn"), [(41.0, 62.5, 41.0), (None, 62.5, 62.5)])
+def test_on_axes_that_both_share_the_level_is_ours_if_there_is_one(ours, paper, drawn):
+    chart = LineChart("Title", "x", "y", make_lines(), level=Level("LSTM", ours, paper))
+    axes = chart_figure(chart, width=WIDE).axes[0]
+    assert [bool(lines_through(axes, [height] * 2)) for height in (41.0, 62.5)] == [drawn == 41.0, drawn == 62.5]
 
 
 def test_logarithmic_axes_are_marked_at_the_lengths_measured_and_at_round_heights():

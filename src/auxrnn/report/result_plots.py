@@ -15,7 +15,7 @@ from auxrnn.report.bar_plot import bar_figure
 from auxrnn.report.line_ends import LEADER_LENGTH, LINE_HEIGHT, LineEnd, draw_line_ends
 from auxrnn.report.panel import Box, Panel, new_figure
 from auxrnn.report.plot_key import KeyEntry, draw_key, key_height
-from auxrnn.report.results import BarChart, Line, LineChart
+from auxrnn.report.results import BarChart, Level, Line, LineChart
 
 NARROW_BELOW = 500
 FRAME_HEIGHT = 320.0
@@ -26,9 +26,11 @@ HEADING_HEIGHT = 28.0
 PANEL_GAP = 36.0
 DASHES = (0, (4, 3))
 DOTS = (0, (1, 2.5))
+DASHES_AND_DOTS = (0, (6, 2, 1, 2))
 MARKS = ("o", "s", "^", "D", "v", "P")
 # More points than these run into each other: a band instead of whiskers, and no marks.
 MOST_MARKED = 12
+NO_LEVEL = Level("", None, None)
 
 
 class View(NamedTuple):
@@ -38,6 +40,7 @@ class View(NamedTuple):
     x_label: str
     lines: tuple[Line, ...]
     chance: float | None
+    level: float | None
 
 
 def chart_figure(chart: LineChart | BarChart, *, width: float) -> Figure:
@@ -65,12 +68,17 @@ def _line_figure(chart: LineChart, *, width: float) -> Figure:
 
 def _views(chart: LineChart) -> list[View]:
     """Give one pair of axes, or ours and the paper's where these are not the same; none without points."""
+    level = chart.level or NO_LEVEL
     if chart.paper_x_label is None:
-        views = [View("", chart.x_label, chart.lines, chart.chance)]
+        height = level.paper if level.ours is None else level.ours
+        views = [View("", chart.x_label, chart.lines, chart.chance, height)]
     else:
         ours = tuple(line._replace(paper=()) for line in chart.lines)
         paper = tuple(line._replace(ours=()) for line in chart.lines)
-        views = [View("Ours", chart.x_label, ours, chart.chance), View("The paper", chart.paper_x_label, paper, None)]
+        views = [
+            View("Ours", chart.x_label, ours, chart.chance, level.ours),
+            View("The paper", chart.paper_x_label, paper, None, level.paper),
+        ]
     return [view for view in views if any(line.ours or line.paper for line in view.lines)]
 
 
@@ -105,7 +113,7 @@ def _name_key(chart: LineChart) -> list[KeyEntry]:
 
 
 def _style_key(chart: LineChart) -> list[KeyEntry]:
-    """Say what solid and dashed, whiskers, bands and dots mean, where they occur."""
+    """Say what solid and dashed, whiskers, bands and level lines mean, where they occur."""
     ink, entries = theme.color("ink"), []
     if any(point.low < point.high for line in chart.lines for point in line.ours):
         has_whiskers = all(len(line.ours) <= MOST_MARKED for line in chart.lines)
@@ -114,6 +122,8 @@ def _style_key(chart: LineChart) -> list[KeyEntry]:
         entries.append(KeyEntry("ours", ink))
     if any(line.paper for line in chart.lines):
         entries.append(KeyEntry("the paper", ink, line=DASHES, line_width=1.6))
+    if chart.level is not None:
+        entries.append(KeyEntry(chart.level.title, ink, line=DASHES_AND_DOTS, line_width=1.4))
     if chart.chance is not None:
         entries.append(KeyEntry(f"guessing: {describe_number(chart.chance)}", ink, line=DOTS, line_width=1.4))
     return entries
@@ -138,8 +148,9 @@ def _draw_view(panel: Panel, chart: LineChart, view: View, *, has_labels: bool) 
     _scale_axes(axes, chart, view)
     for index, (line, mark) in enumerate(zip(view.lines, _marks(chart.lines), strict=True)):
         _draw_line(axes, line, color=theme.color(theme.series(index)), mark=mark)
-    if view.chance is not None:
-        axes.axhline(view.chance, color=theme.color("muted"), linewidth=1.2, linestyle=DOTS, zorder=1)
+    for height, style in ((view.chance, DOTS), (view.level, DASHES_AND_DOTS)):
+        if height is not None:
+            axes.axhline(height, color=theme.color("muted"), linewidth=1.2, linestyle=style, zorder=1)
     draw_line_ends(axes, ends, frame=frame)
 
 
@@ -149,7 +160,7 @@ def _scale_axes(axes: Axes, chart: LineChart, view: View) -> None:
     paper = [float(x) for line in view.lines for x, _ in line.paper]
     heights = [float(height) for line in view.lines for point in line.ours for height in (point.low, point.high)]
     heights += [float(height) for line in view.lines for _, height in line.paper]
-    heights += [] if view.chance is None else [float(view.chance)]
+    heights += [float(height) for height in (view.chance, view.level) if height is not None]
     scale_axis(axes, "y", heights, is_log=chart.is_log, most_ticks=6)
     scale_axis(axes, "x", ours + paper, is_log=chart.is_log, most_ticks=5)
     if chart.is_reversed:

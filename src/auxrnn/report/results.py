@@ -76,6 +76,14 @@ class Line(NamedTuple):
     paper: tuple[tuple[float, float], ...] = ()
 
 
+class Level(NamedTuple):
+    """A height that lines are compared with, the same at any x; either side may be missing."""
+
+    title: str
+    ours: float | None
+    paper: float | None
+
+
 class LineChart(NamedTuple):
     """Lines over one axis; `is_log` is for both axes. Where axes differ, the paper's are `paper_x_label` and so on."""
 
@@ -90,6 +98,7 @@ class LineChart(NamedTuple):
     """What the paper's x counts, where it is not what ours counts (another length, other updates)."""
     chance: float | None = None
     """Height of guessing in our numbers."""
+    level: Level | None = None
 
 
 class Bar(NamedTuple):
