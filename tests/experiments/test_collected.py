@@ -80,6 +80,12 @@ def test_a_claim_names_both_numbers_and_their_distance():
     assert claim == ("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
 
 
+def test_a_sentence_has_our_numbers_in_the_order_of_its_places_or_is_not_said():
+    told = collected.tell(make_results((81.0, 82.0, 83.0), (70.0,)), "{} beside {}", UPPER, LOWER)
+    assert told == "82.0 ± 1.0 beside 70.0 (one seed)"
+    assert collected.tell(make_results((81.0,), (None,)), "{} beside {}", UPPER, LOWER) == ""
+
+
 def test_of_errors_the_smaller_is_better():
     results = make_results((98.0, 98.0, 98.0), (90.0, 90.0, 90.0))
     assert claim_above(results, "", LOWER, UPPER, value=collected.test_error).verdict == "holds"

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs
+from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs, find_outcome
 from auxrnn.experiments.protocols import find_scale
+from auxrnn.experiments.workers import Folders
 from auxrnn.report.run_records import read_record
 from command import Result, call, files_below
 
@@ -64,6 +65,15 @@ def test_every_experiment_is_printed_and_stands_beside_the_records_as_markdown(w
         assert experiment.TITLE in whole.result.out
         assert "not run yet" not in found[name]
     assert "96.4" in found["table2"]
+
+
+def test_every_experiment_says_in_words_what_was_measured_and_nothing_before(whole, tmp_path):
+    scale = find_scale("smoke", whole.runs / "made")
+    for name in EXPERIMENTS:
+        finding = find_outcome(name, scale, Folders(whole.runs / "smoke", whole.records)).finding
+        assert re.search(r"\d.*\.$", finding), name
+        assert not {"{", "}"} & set(finding)
+        assert find_outcome(name, scale, Folders(tmp_path, tmp_path)).finding == "", name
 
 
 def test_records_name_no_folder_of_the_machine(whole):

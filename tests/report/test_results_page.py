@@ -78,6 +78,14 @@ def test_the_summary_counts_the_verdicts_and_links_to_where_they_were_given(text
     assert re.findall(r'href="#(\w+)"', items[3]) == ["table2", "figure3", "table4"]
 
 
+def test_the_summary_begins_with_what_was_measured_in_words(text):
+    findings = text[text.index('<dl class="findings">') : text.index("</dl>")]
+    assert re.findall(r'href="#(\w+)"', findings) == ["table2", "figure3", "table4"]
+    assert "Table 2 The r-LSTM names 90.0 %, the LSTM 80.0 %." in plain(findings)
+    assert "Here. The r-LSTM names 90.0 %" in plain(section(text, "table2"))
+    assert "Here." not in plain(section(text, "table5"))
+
+
 def test_the_summary_tells_scale_and_cost(text):
     assert "Scale desk. Smaller." in plain(text)
     assert "34 of 60 runs are done, with 1 h 30 min of training." in plain(text)
@@ -158,6 +166,7 @@ def test_text_from_outside_is_escaped(tmp_path):
         title=hostile,
         scale=hostile,
         summary=hostile,
+        finding=hostile,
         command=hostile,
         grids=(Grid(hostile, hostile, (hostile,), (Row(hostile, (cell,)),)),),
         charts=tuple(chart._replace(title=hostile) for chart in FIGURE.charts[-1:]),

@@ -102,6 +102,7 @@ def test_an_outcome_tells_its_progress_its_cost_and_its_command(give):
         text = give(outcome)
         assert outcome.title in text
         assert outcome.summary in text
+        assert outcome.finding in text
         assert outcome.command in text
         assert all(claim.text in text and claim.detail in text for claim in outcome.claims)
 

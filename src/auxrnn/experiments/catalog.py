@@ -35,6 +35,9 @@ class Experiment(Protocol):
     def claims(self, results: Results) -> Sequence[Claim]:
         """Judge what the paper says."""
 
+    def conclude(self, results: Results) -> str:
+        """Say in plain words what our numbers are, whatever they are; nothing while they are missing."""
+
     def render(self, results: Results) -> tuple[Sequence[Grid], Sequence[LineChart | BarChart]]:
         """Give its tables and charts."""
 
@@ -76,6 +79,7 @@ def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
         title=experiment.TITLE,
         scale=scale.name,
         summary=experiment.SUMMARY,
+        finding=experiment.conclude(results),
         grids=tuple(grids),
         charts=tuple(charts),
         claims=tuple(experiment.claims(results)),

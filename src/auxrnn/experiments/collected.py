@@ -93,6 +93,14 @@ def claim_above(
     return Claim(text, judge(ours, theirs, by=by, fewest=FEWEST_SEEDS), f"{numbers}: {gap:+.1f} points in the mean")
 
 
+def tell(results: Results, text: str, *places: Place, value: Value = test_accuracy) -> str:
+    """Fill our numbers into a sentence, one for each pair of braces; give nothing while one of them is missing."""
+    scores = [score for place in places if (score := results.score(*place, value)) is not None]
+    if len(scores) < len(places):
+        return ""
+    return text.format(*(describe_score(score, decimals=1) for score in scores))
+
+
 def trace(records: Sequence[RunRecord], name: str) -> tuple[Point, ...]:
     """Give the mean and the range over the seeds of one score, at every update at which all of them have it."""
     found: dict[int, list[float]] = defaultdict(list)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from auxrnn.config import RunConfig
-from auxrnn.experiments.collected import Place, Results, claim_above, test_accuracy
+from auxrnn.experiments.collected import Place, Results, claim_above, tell, test_accuracy
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
 from auxrnn.experiments.scales import DOGS, Scale
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Row, Score, to_line
+from auxrnn.report.results import Claim, Grid, Line, LineChart, Row, to_line
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
@@ -87,21 +87,39 @@ def claims(results: Results) -> list[Claim]:
 def _growth(results: Results, row: str) -> Claim:
     """Judge that time grows more slowly than that of the LSTM: measured once each, a ratio of best times."""
     text = f"The time of a batch grows more slowly for {row} than for the LSTM"
-    sizes = results.scale.timed_sizes
-    ours = [results.score(row + TIME, str(size), seconds_of_update) for size in (sizes[0], sizes[-1])]
-    lstm_times = [results.score(LSTM + TIME, str(size), seconds_of_update) for size in (sizes[0], sizes[-1])]
-    if None in ours or None in lstm_times:
+    growth, of_lstm = _find_growth(results, row), _find_growth(results, LSTM)
+    if growth is None or of_lstm is None:
         return Claim(text, "open", "not measured yet")
-    growth, of_lstm = _ratio(ours), _ratio(lstm_times)
+    sizes = results.scale.timed_sizes
     detail = f"from {sizes[0]} to {sizes[-1]} pixels a side {growth:.1f} times, the LSTM {of_lstm:.1f} times"
     return Claim(text, "holds" if growth < of_lstm else "does not hold", detail)
 
 
-def _ratio(scores: list[Score | None]) -> float:
-    first, last = scores
-    assert first is not None
-    assert last is not None
-    return last.mean / first.mean
+def _find_growth(results: Results, row: str) -> float | None:
+    """Give how many times as long an update takes at the longest as at the shortest that were timed."""
+    sizes = results.scale.timed_sizes
+    first, last = (results.score(row + TIME, str(size), seconds_of_update) for size in (sizes[0], sizes[-1]))
+    return None if first is None or last is None else last.mean / first.mean
+
+
+def conclude(results: Results) -> str:
+    """Say how time grows with the length, and what all systems get at its two ends."""
+    ends = (_tell_accuracy(results, size) for size in (SIZES[0], SIZES[-1]))
+    return " ".join(filter(None, (_tell_growth(results), *ends)))
+
+
+def _tell_growth(results: Results) -> str:
+    growths = {row: growth for row in SYSTEMS if (growth := _find_growth(results, row)) is not None}
+    first, last = results.scale.timed_sizes[0], results.scale.timed_sizes[-1]
+    told = ", ".join(f"{row} {growth:.1f}" for row, growth in growths.items())
+    return f"From {first**2:,} to {last**2:,} steps an update takes so many times as long: {told}." if told else ""
+
+
+def _tell_accuracy(results: Results, size: int) -> str:
+    rows = [row for row in SYSTEMS if results.score(row, str(size)) is not None]
+    length = results.scale.side(size) ** 2
+    text = f"Photographs of {length:,} steps named rightly, in %: {', '.join(f'{row} {{}}' for row in rows)}."
+    return tell(results, text, *(Place(row, str(size)) for row in rows)) if rows else ""
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:

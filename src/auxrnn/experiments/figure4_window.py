@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above
+from auxrnn.experiments.collected import Place, Results, claim_above, tell
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
 from auxrnn.experiments.scales import CIFAR10, Scale
@@ -45,6 +45,17 @@ def claims(results: Results) -> list[Claim]:
         text = f"The {row} loses by going from the whole window to one step"
         found.append(claim_above(results, text, Place(row, "300"), Place(row, "1")))
     return found
+
+
+def conclude(results: Results) -> str:
+    """Say what both get with the longest window, with one step and with none."""
+    longest = results.scale.span(WINDOWS[0], CIFAR10)
+    text = (
+        f"Corrected through {longest} steps, the r-LSTM names {{}} % of the images and the p-LSTM {{}} %; through one"
+        " step {} and {} %, through none {} and {} %. The LSTM, corrected through all steps, names {} %."
+    )
+    places = [Place(row, str(window)) for window in (WINDOWS[0], 1, 0) for row in OBJECTIVES]
+    return tell(results, text, *places, Place(FULL, "full"))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:

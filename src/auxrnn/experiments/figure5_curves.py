@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above, trace
+from auxrnn.experiments.collected import Place, Results, claim_above, tell, trace
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.scales import CIFAR10, Scale
 from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
@@ -39,6 +39,15 @@ def claims(results: Results) -> list[Claim]:
         text = f"The {system} regularizes: at the end its test accuracy lies closer to its training accuracy"
         found.append(claim_above(results, text, place, baseline, value=_closeness))
     return found
+
+
+def conclude(results: Results) -> str:
+    """Say how high all begin and end, on the images that they learn from."""
+    places = [Place(row, CIFAR10) for row in SYSTEMS.values()]
+    early = "Soon after the first labels LSTM, r-LSTM and p-LSTM name {}, {} and {} % of their training images"
+    late = "at the end {}, {} and {} %"
+    told = (tell(results, early, *places, value=train_early), tell(results, late, *places, value=train_late))
+    return f"{', '.join(told)}." if all(told) else ""
 
 
 def train_early(record: RunRecord) -> float:

@@ -8,7 +8,7 @@ from auxrnn.experiments.collected import Place, Results, claim_above
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import helped, lstm
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Bar, BarChart, Claim, Grid, Row
+from auxrnn.report.results import Bar, BarChart, Claim, Grid, Row, describe_score
 
 TITLE = "Figure 6: the r-LSTM without one ingredient at a time (CIFAR10)"
 SUMMARY = (
@@ -54,6 +54,20 @@ def claims(results: Results) -> list[Claim]:
             text = f"Joint training is worth more: {row} beats no joint training"
             found.append(claim_above(results, text, Place(row, ""), Place("no joint training", "")))
     return found
+
+
+def conclude(results: Results) -> str:
+    """Say which ingredient is missed most and which least, in the mean."""
+    whole = results.score(WHOLE, "")
+    means = {row: score.mean for row in (NO_LOSS, *ABLATIONS) if (score := results.score(row, "")) is not None}
+    if whole is None or len(means) <= len(ABLATIONS):
+        return ""
+    most, *_, least = sorted(means, key=lambda row: means[row])
+    return (
+        f"With everything the r-LSTM names {describe_score(whole, decimals=1)} % of the images. Left out alone,"
+        f" an ingredient changes that by {means[most] - whole.mean:+.1f} points ({most}) to"
+        f" {means[least] - whole.mean:+.1f} ({least})."
+    )
 
 
 def render(results: Results) -> tuple[list[Grid], list[BarChart]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from auxrnn.config import RunConfig
 from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above, trace
+from auxrnn.experiments.collected import Place, Results, claim_above, tell, trace
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import SEGMENT_LENGTH, helped, lstm
 from auxrnn.experiments.scales import MNIST, PAPER_WINDOW, Scale
@@ -79,6 +79,13 @@ def claims(results: Results) -> list[Claim]:
     """Judge the paper's starkest contrast."""
     text = "With a window of 300 of 784 steps the r-LSTM is above the LSTM"
     return [claim_above(results, text, Place(table2.R_CUT, MNIST), Place(table2.LSTM_CUT, MNIST))]
+
+
+def conclude(results: Results) -> str:
+    """Say where both ended."""
+    numbers = (f"{row} {{}}, in the paper {paper}" for row, paper in PAPER.items())
+    text = f"Digits named rightly, in %: {'; '.join(numbers)}."
+    return tell(results, text, *(Place(row, MNIST) for row in ROWS))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:

@@ -68,7 +68,8 @@ DESK_SCALE = Scale(
         "lm_lstm": _DESK_LSTM,
         "sa_lstm": _DESK_LSTM,
         "transformer": _DESK_ATTENTION,
-        "dmca": _DESK_ATTENTION,
+        # Blocks are a quarter of the published ones, as sequences are of the paper's.
+        "dmca": _DESK_ATTENTION | {"block_length": 64, "block_reach": 32},
         "char_cnn": _DESK_CONVOLUTION | {"lr": 1e-4},
         "conv_rnn": _DESK_CONVOLUTION,
         "vdcnn": _DESK_CONVOLUTION,

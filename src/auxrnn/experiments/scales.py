@@ -19,6 +19,11 @@ PAPER_WINDOW = 300
 ScaleName = Literal["smoke", "desk", "paper"]
 
 
+def count_steps(window: Window) -> str:
+    """Say how many steps a window has."""
+    return "all steps" if window == "full" else "1 step" if window == 1 else f"{window} steps"
+
+
 class Schedule(NamedTuple):
     """How long a run is: updates in all, of which a part is pretraining, and how often the rate is halved with labels.
 

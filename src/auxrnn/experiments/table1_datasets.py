@@ -43,6 +43,18 @@ def claims(_results: Results) -> list[Claim]:
     return []
 
 
+def conclude(results: Results) -> str:
+    """Say how long the sequences are beside the paper's."""
+    found = {dataset: results.find(dataset, "") for dataset in PAPER}
+    if not all(found.values()):
+        return ""
+    lengths = (
+        f"{dataset} {_count(records[0]).length:,.0f} ({PAPER[dataset].length:,.0f})"
+        for dataset, records in found.items()
+    )
+    return f"Half of the sequences are at least this long here, and in the paper: {', '.join(lengths)} steps."
+
+
 def _count(record: RunRecord) -> Counts:
     classes, median = record.scores["classes"]["train"], record.scores["lengths"]["median"]
     # What is counted is the files; training cuts longer sequences, and the median with them.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above
+from auxrnn.experiments.collected import Place, Results, claim_above, tell
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import helped
 from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PMNIST, Scale
@@ -45,6 +45,15 @@ def claims(results: Results) -> list[Claim]:
         claim(TRANSFORMER, DMCA, PMNIST),
         claim(DMCA, TRANSFORMER, CIFAR10),
     ]
+
+
+def conclude(results: Results) -> str:
+    """Say how the three do on the first and the last dataset."""
+    text = (
+        f"Images named rightly, in %: on {MNIST} the r-LSTM {{}}, the Transformer {{}}, the T-DMCA {{}};"
+        f" on {CIFAR10} {{}}, {{}} and {{}}."
+    )
+    return tell(results, text, *(Place(row, dataset) for dataset in (MNIST, CIFAR10) for row in PAPER))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:

@@ -54,6 +54,13 @@ def _name(shape: tuple[int, int]) -> str:
     return f"{shape[0]} x {shape[1]}"
 
 
+def _title(scale: Scale, shape: tuple[int, int]) -> str:
+    """Name a row by the paper's n and l, and ours where they are others."""
+    num_segments, length = _fit(scale, shape)
+    ours = f"{num_segments} x {scale.span(length, CIFAR10)}"
+    return _name(shape) if ours == _name(shape) else f"{_name(shape)} (here {ours})"
+
+
 def claims(results: Results) -> list[Claim]:
     """Judge that 20 segments of 30 beat one of 600 and 200 of 3."""
     found = []
@@ -64,14 +71,27 @@ def claims(results: Results) -> list[Claim]:
     return found
 
 
+def conclude(results: Results) -> str:
+    """Say which shape is best and which is worst, with one step of supervised back-propagation."""
+    window = str(WINDOWS[0])
+    scores = {shape: score for shape in PAPER if (score := results.score(_name(shape), window)) is not None}
+    if len(scores) < len(PAPER):
+        return ""
+    worst, *_, best = sorted(scores, key=lambda shape: scores[shape].mean)
+    return (
+        f"With one step of supervised back-propagation the best shape is {_title(results.scale, best)} with"
+        f" {scores[best].mean:.1f} %, the worst {_title(results.scale, worst)} with {scores[worst].mean:.1f} %."
+    )
+
+
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give the table as the paper prints it; the rows are named by the paper's n and l."""
-    rows = []
-    for shape, numbers in PAPER.items():
-        num_segments, length = _fit(results.scale, shape)
-        ours = f"{num_segments} x {results.scale.span(length, CIFAR10)}"
-        title = _name(shape) if ours == _name(shape) else f"{_name(shape)} (here {ours})"
-        cells = tuple(results.cell(_name(shape), str(w), n) for w, n in zip(WINDOWS, numbers, strict=True))
-        rows.append(Row(title, cells))
+    rows = tuple(
+        Row(
+            _title(results.scale, shape),
+            tuple(results.cell(_name(shape), str(w), n) for w, n in zip(WINDOWS, numbers, strict=True)),
+        )
+        for shape, numbers in PAPER.items()
+    )
     columns = tuple(f"window {window}" for window in WINDOWS)
-    return [Grid("n x l, by supervised window", "test accuracy, %", columns, tuple(rows))], []
+    return [Grid("n x l, by supervised window", "test accuracy, %", columns, rows)], []

@@ -36,7 +36,8 @@ def outcome_section(outcome: Outcome) -> str:
     return f"""<section id="{html.escape(outcome.name)}">
 <h2>{html.escape(outcome.title)}</h2>
 <p>{html.escape(outcome.summary)}</p>
-{_warning(outcome)}{"".join(map(_grid_table, outcome.grids))}{"".join(_charts(outcome))}{_claims(outcome.claims)}
+{_finding(outcome)}{_warning(outcome)}{"".join(map(_grid_table, outcome.grids))}{"".join(_charts(outcome))}
+{_claims(outcome.claims)}
 <p class="small">{html.escape(describe_progress(outcome))}<br>
 Command: <code>{html.escape(outcome.command)}</code></p>
 {_details(outcome)}</section>
@@ -52,6 +53,10 @@ def badge(verdict: Verdict) -> str:
     """Give a verdict as a word with a symbol and a color."""
     look = LOOKS[verdict]
     return f'<span class="badge {look.css_class}"><span aria-hidden="true">{look.symbol}</span> {verdict}</span>'
+
+
+def _finding(outcome: Outcome) -> str:
+    return f"<p><strong>Here.</strong> {html.escape(outcome.finding)}</p>\n" if outcome.finding else ""
 
 
 def _warning(outcome: Outcome) -> str:

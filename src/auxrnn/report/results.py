@@ -136,6 +136,8 @@ class Outcome(NamedTuple):
     scale: str
     summary: str
     """In plain words: what is compared, and how ours differs from the paper's."""
+    finding: str
+    """In plain words: what our numbers are; empty while they are missing."""
     grids: tuple[Grid, ...]
     charts: tuple[LineChart | BarChart, ...]
     claims: tuple[Claim, ...]

@@ -47,8 +47,9 @@ def write_results_page(
     has_memory = reconstructions is not None
     sections = [
         _introduction(),
-        _verdicts(outcomes),
         _scale(made),
+        _findings(outcomes),
+        _verdicts(outcomes),
         _contents(outcomes, has_memory=has_memory),
     ]
     sections += [outcome_section(outcome) for outcome in outcomes]
@@ -70,6 +71,16 @@ read before (r-LSTM) or predict the one that follows (p-LSTM), so that the netwo
 accuracy at low cost on sequences of up to 16,000 steps, beside other recurrent networks and a Transformer of similar
 size.</p>
 """
+
+
+def _findings(outcomes: Sequence[Outcome]) -> str:
+    """Say in plain words what was measured, before anything is judged."""
+    items = "".join(
+        f"<dt>{_link(outcome, short_title(outcome))}</dt><dd>{html.escape(outcome.finding)}</dd>\n"
+        for outcome in outcomes
+        if outcome.finding
+    )
+    return f'<h2>What was measured here</h2>\n<dl class="findings">\n{items}</dl>\n' if items else ""
 
 
 def _verdicts(outcomes: Sequence[Outcome]) -> str:

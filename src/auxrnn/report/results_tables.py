@@ -31,7 +31,9 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
 
 def outcome_markdown(outcome: Outcome) -> str:
     """Give everything about a table or figure that is text, under a heading of the second level."""
-    parts = [f"## {_on_one_line(outcome.title)}\n", f"{outcome.summary}\n", *map(grid_markdown, outcome.grids)]
+    parts = [f"## {_on_one_line(outcome.title)}\n", f"{outcome.summary}\n"]
+    parts += [f"**Here.** {outcome.finding}\n"] if outcome.finding else []
+    parts += map(grid_markdown, outcome.grids)
     if outcome.claims:
         parts.append(f"What the paper says, and what our numbers say of it:\n\n{claims_markdown(outcome.claims)}")
     parts.append(f"{describe_progress(outcome)} Command: `{outcome.command}`\n")
@@ -40,7 +42,8 @@ def outcome_markdown(outcome: Outcome) -> str:
 
 def outcome_text(outcome: Outcome) -> str:
     """Give the same for a terminal of 100 columns; only a single word can be wider than that."""
-    parts = [f"{_wrap(outcome.title)}\n\n{_wrap(outcome.summary)}"]
+    parts = [_wrap(outcome.title), _wrap(outcome.summary)]
+    parts += [_wrap(f"Here: {outcome.finding}")] if outcome.finding else []
     parts += [f"{_wrap(grid_caption(grid))}\n\n" + "\n\n".join(_grid_blocks(grid)) for grid in outcome.grids]
     if outcome.claims:
         parts.append("\n".join(_claim_text(claim) for claim in outcome.claims))

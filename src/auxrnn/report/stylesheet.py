@@ -33,6 +33,7 @@ td b { display: block; width: 6rem; height: 4px; margin: 0.3rem 0 0 auto; backgr
 td b i { display: block; height: 100%; }
 
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.35rem 1.25rem; margin: 1rem 0; }
+dl.findings { grid-template-columns: minmax(0, 8.5rem) 1fr; gap: 0.6rem 1.25rem; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; }
 code { font: 0.9em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
@@ -96,7 +97,7 @@ summary { cursor: pointer; color: var(--muted); }
   td { padding: 0; text-align: left; white-space: normal; }
   td::before { content: attr(data-label); display: block; color: var(--muted); font-size: 0.8125rem; font-weight: 400; }
   td b { margin-left: 0; }
-  dl { grid-template-columns: 1fr; gap: 0; }
+  dl, dl.findings { grid-template-columns: 1fr; gap: 0; }
   dd { margin-bottom: 0.6rem; }
 }
 @media print {
