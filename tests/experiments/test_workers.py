@@ -17,7 +17,7 @@ from auxrnn.plain_config import unflatten
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 
 GIGABYTE = 1_000_000_000
-NUM_OF_TABLE2 = 31
+NUM_OF_TABLE2 = 34
 """Runs of table2 at smoke: 18 + 4 + 9, one seed each."""
 
 
