@@ -21,7 +21,7 @@ ModelName = Literal[
 ]
 
 _MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window")
-_AUXILIARY = (
+AUXILIARY = (
     "objective",
     "auxiliary_window",
     "auxiliary_weight",
@@ -81,7 +81,7 @@ PRESETS: dict[ModelName, Preset] = {
         "the main network; with --objective it is the r-LSTM or the p-LSTM",
         "Hochreiter and Schmidhuber 1997",
         "both",
-        (*_MAIN, *_AUXILIARY, "gate_init"),
+        (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN,
     ),
     "gru": Preset(
@@ -89,7 +89,7 @@ PRESETS: dict[ModelName, Preset] = {
         "gated recurrent units; carries --objective as well",
         "Cho et al. 2014",
         "both",
-        (*_MAIN, *_AUXILIARY, "gate_init"),
+        (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN | {"gate_init": "zero"},
     ),
     "irnn": Preset(
@@ -97,7 +97,7 @@ PRESETS: dict[ModelName, Preset] = {
         "rectified linear units that start from the identity",
         "Le, Jaitly and Hinton 2015",
         "both",
-        (*_MAIN, *_AUXILIARY),
+        (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
     ),
     "urnn": Preset(
@@ -105,7 +105,7 @@ PRESETS: dict[ModelName, Preset] = {
         "complex units with a unitary recurrence",
         "Arjovsky, Shah and Bengio 2016",
         "both",
-        (*_MAIN, *_AUXILIARY),
+        (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
     ),
     "transformer": Preset(
@@ -129,7 +129,7 @@ PRESETS: dict[ModelName, Preset] = {
         "pretrained to predict whole sequences: a language model",
         "Dai and Le 2015",
         "both",
-        (*_MAIN, *_AUXILIARY, "gate_init"),
+        (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "predict"},
     ),
     "sa_lstm": Preset(
@@ -137,7 +137,7 @@ PRESETS: dict[ModelName, Preset] = {
         "pretrained to rebuild whole sequences: a sequence autoencoder",
         "Dai and Le 2015",
         "both",
-        (*_MAIN, *_AUXILIARY, "gate_init"),
+        (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "reconstruct", "placement": "immediate", "order": "forward", "tie_decoder": True},
     ),
     "char_cnn": Preset(

@@ -207,9 +207,22 @@ def test_at_the_papers_scale_that_pair_is_the_one_of_table_2():
 
 def test_what_is_said_of_the_settings_is_what_the_runs_have():
     folders = Folders(Path("none"), Path("none"))
-    settings = dict(find_outcome("mnist784", DESK_SCALE, folders).settings)
-    for job in EXPERIMENTS["mnist784"].runs(DESK_SCALE):
-        assert settings["batch size"] == str(job.config.schedule.batch_size)
-    assert "hidden size" not in settings
-    assert dict(find_outcome("table2", DESK_SCALE, folders).settings)["hidden size"] == "64"
-    assert dict(DESK_SCALE.describe())[DOGS].endswith("; 3,000 updates")
+    settings = {name: dict(find_outcome(name, DESK_SCALE, folders).settings) for name in EXPERIMENTS}
+    assert settings["mnist784"]["batch size"] == "32"
+    assert settings["table6"]["hidden size"] == "64"
+    assert "hidden size" not in settings["table5"]
+    assert "hidden size 128" in settings["table5"][table5_text_full.R_LARGE]
+    assert "placement past_future" in settings["figure6"]["everything"]
+    assert "placement immediate" in settings["figure6"]["immediate past"]
+    assert "batch size 32" in settings["figure3"]["r-LSTM time"]
+    assert "data mnist / pmnist / cifar10" in settings["table2"]["LSTM Full BP"]
+
+
+def test_an_update_is_timed_with_the_spans_of_the_paper_also_on_a_desk():
+    for job in jobs_of("figure3", DESK_SCALE, kind="cost"):
+        if job.row == "r-LSTM 20x30 time":
+            many = {"num_segments": 20, "segment_length": 30, "auxiliary_window": 30, "supervised_window": 300}
+            assert differing(flatten(job.config), **many) == {}
+        elif job.row in ("r-LSTM time", "p-LSTM time"):
+            one = {"num_segments": 1, "segment_length": 600, "auxiliary_window": 300, "supervised_window": 300}
+            assert differing(flatten(job.config), **one) == {}

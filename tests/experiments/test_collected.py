@@ -9,7 +9,7 @@ from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
 from auxrnn.experiments.scales import DBPEDIA
 from auxrnn.experiments.workers import Folders
 from auxrnn.plain_config import unflatten
-from auxrnn.report.results import Score, judge
+from auxrnn.report.results import Claim, Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
 
 UPPER, LOWER = Place("upper", "MNIST"), Place("lower", "MNIST")
@@ -66,7 +66,7 @@ def test_a_margin_must_be_passed_by_every_seed(first, verdict):
 def test_a_claim_whose_runs_are_missing_is_open():
     assert judge(None, make_score(1.0, 2.0, 3.0)) == judge(make_score(1.0, 2.0, 3.0), None) == "open"
     for results in (make_results((1.0,) * 3, (None,) * 3), make_results((None,) * 3, (1.0,) * 3)):
-        assert claim_above(results, "text", UPPER, LOWER)[1:] == ("open", "not all of its runs are done")
+        assert claim_above(results, "text", UPPER, LOWER) == Claim("text", "open", "not all of its runs are done")
 
 
 def test_a_claim_with_some_seeds_missing_is_open_and_says_so():
@@ -77,7 +77,7 @@ def test_a_claim_with_some_seeds_missing_is_open_and_says_so():
 
 def test_a_claim_names_both_numbers_and_their_distance():
     claim = claim_above(make_results((81.0, 82.0, 83.0), (70.0, 72.0, 74.0)), "the text", UPPER, LOWER)
-    assert claim == ("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
+    assert claim == Claim("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
 
 
 def test_a_sentence_has_our_numbers_in_the_order_of_its_places_or_is_not_said():
@@ -98,6 +98,15 @@ def test_scores_stand_in_the_order_of_the_seeds_whatever_the_order_of_the_record
     results = Results(PAPER_SCALE, jobs, {record.name: record for record in reversed(records)})
     names = tuple(job.name for job in jobs)
     assert results.score(*UPPER) == ((70.0, 71.0, 72.0), (0, 1, 2), (5.0, 6.0, 7.0), names)
+
+
+def test_records_of_other_seeds_than_are_planned_count_too(tmp_path):
+    planned, other = make_job("upper", 0), make_job("upper", 7)
+    for job, accuracy in ((planned, 70.0), (other, 80.0), (make_job("upper", 1, lr=0.1), 1.0)):
+        write_record(make_record(job, accuracy), tmp_path)
+    results = collected.collect(PAPER_SCALE, [planned], Folders(tmp_path, tmp_path))
+    assert results.score(*UPPER).seeds == (0, 7)
+    assert results.score(*UPPER).values == (70.0, 80.0)
 
 
 def test_a_place_without_a_number_says_why():

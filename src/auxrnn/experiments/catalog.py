@@ -1,6 +1,6 @@
 """Every table and figure of the paper by name, in order of importance, then what stands beside them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from auxrnn.experiments import (
@@ -19,6 +19,7 @@ from auxrnn.experiments import (
 from auxrnn.experiments.collected import Results, collect
 from auxrnn.experiments.jobs import Job, drop_doubles
 from auxrnn.experiments.scales import Scale
+from auxrnn.experiments.settings import describe_settings
 from auxrnn.experiments.workers import Folders
 from auxrnn.report.results import BarChart, Claim, Grid, LineChart, Outcome
 
@@ -55,8 +56,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table5": table5_text_full,
     "mnist784": mnist784_own_size,
 }
-OWN_SETTINGS: dict[str, Callable[[Scale], list[tuple[str, str]]]] = {"mnist784": mnist784_own_size.describe}
-"""Those whose runs share something else than the rest of a scale."""
 KINDS = ("table", "figure", "mnist")
 """In the order of the page."""
 PAGE_ORDER = tuple(sorted(EXPERIMENTS, key=lambda name: (KINDS.index(name.rstrip("0123456789")), name)))
@@ -83,9 +82,9 @@ def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
         grids=tuple(grids),
         charts=tuple(charts),
         claims=tuple(experiment.claims(results)),
-        settings=tuple(OWN_SETTINGS.get(name, Scale.describe)(scale)),
+        settings=(("scale", scale.summary), *describe_settings(jobs)),
         command=f"auxrnn reproduce {name} --scale {scale.name}",
-        num_done=len(results.records),
+        num_done=len(planned & results.records.keys()),
         num_planned=len(planned),
         seconds=results.seconds,
     )

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.jobs import Job, find_seeds
 from auxrnn.experiments.scales import Scale
 from auxrnn.experiments.workers import Folders
 from auxrnn.report.results import Cell, Claim, Point, Score, describe_score, judge
@@ -67,9 +68,17 @@ class Results(NamedTuple):
 
 
 def collect(scale: Scale, jobs: Sequence[Job], folders: Folders) -> Results:
-    """Read the records of all jobs that are done."""
-    found = {job.name: read_record(folders.record(job.name)) for job in jobs}
-    return Results(scale, jobs, {name: record for name, record in found.items() if record is not None})
+    """Read the records of all jobs that are done, and of the same jobs with other seeds than are planned."""
+    planned = {(job.row, job.column, job.config.seed) for job in jobs}
+    others = {
+        (job.row, job.column, seed): job._replace(config=replace(job.config, seed=seed))
+        for job in jobs
+        for seed in find_seeds(job.name, folders.records)
+        if (job.row, job.column, seed) not in planned
+    }
+    everything = sorted([*jobs, *others.values()], key=lambda job: job.config.seed)
+    found = {job.name: read_record(folders.record(job.name)) for job in everything}
+    return Results(scale, everything, {name: record for name, record in found.items() if record is not None})
 
 
 class Place(NamedTuple):

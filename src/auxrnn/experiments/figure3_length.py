@@ -6,20 +6,22 @@ from typing import Any
 from auxrnn.config import RunConfig
 from auxrnn.experiments.collected import Place, Results, claim_above, tell, test_accuracy
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
-from auxrnn.experiments.scales import DOGS, Scale
+from auxrnn.experiments.pixel_systems import OBJECTIVES, SEGMENT_LENGTH, helped, lstm, shown_as
+from auxrnn.experiments.scales import DOGS, PAPER_WINDOW, Scale
 from auxrnn.report.results import Claim, Grid, Line, LineChart, Row, to_line
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
 SUMMARY = (
     "The same photographs at eight sizes, so that only the length changes. Above, accuracy; below, seconds for one"
-    " update. The LSTM has full back-propagation, r-LSTM and p-LSTM truncated ones, whose cost hardly grows."
+    " update. The LSTM has full back-propagation; r-LSTM and p-LSTM keep a few hundred steps in memory at any length."
 )
 SIZES = (40, 48, 56, 72, 80, 96, 112, 128)
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 SYSTEMS = (LSTM, R, P, R_MANY, TRANSFORMER)
 MANY = (20, 30)
+LAST_OF_LSTM, AFTER_3000 = 112, 72
+"""The last size at which the paper could train its LSTM, and the first that is well beyond 3,000 steps."""
 PAPER = {
     LSTM: (3.8, 2.9, 2.1, 1.4, 1.9, 1.1, 1.0, None),
     R: (6.8, 6.2, 5.9, 4.9, 4.9, 4.0, 3.3, 3.7),
@@ -51,10 +53,11 @@ def runs(scale: Scale) -> Iterator[Job]:
 
 
 def _config(scale: Scale, row: str, size: int, *, seed: int, is_timed: bool = False) -> RunConfig:
-    """Give one system at one size; what is timed has the paper's own length at every scale but smoke."""
+    """Give one system at one size; what is timed has the paper's own lengths and spans."""
     changes: dict[str, Any] = {"image_size": size if is_timed else scale.side(size)} if scale.is_of_images(DOGS) else {}
     if is_timed:
         changes |= scale.timed_settings.get("transformer" if row == TRANSFORMER else "lstm", {})
+        changes |= _published_spans(row)
     if row == LSTM:
         return lstm(scale, DOGS, seed=seed, window="full", **changes)
     if row == TRANSFORMER:
@@ -64,22 +67,39 @@ def _config(scale: Scale, row: str, size: int, *, seed: int, is_timed: bool = Fa
     return helped(scale, DOGS, objective, seed=seed, **shape, **changes)
 
 
+def _published_spans(row: str) -> dict[str, Any]:
+    """Give how far gradients of a row with an auxiliary loss reach in the paper, and how long its segments are."""
+    if row not in (R, P, R_MANY):
+        return {}
+    length, reach = (MANY[1], MANY[1]) if row == R_MANY else (SEGMENT_LENGTH, PAPER_WINDOW)
+    return {"supervised_window": PAPER_WINDOW, "auxiliary_window": reach, "segment_length": length}
+
+
 def seconds_of_update(record: RunRecord) -> float:
     """Give the time of an update with labels, the longer of the two phases."""
     return float(max(record.scores["seconds_per_update"].values()))
 
 
 def claims(results: Results) -> list[Claim]:
-    """Judge what the paper says of accuracy at the ends, and of the growth of time."""
-    first, last = str(SIZES[0]), str(SIZES[-1])
+    """Judge what the paper says of accuracy along the lengths, and of the growth of time."""
+
+    def claim(text: str, better: str, worse: str, size: int) -> Claim:
+        return claim_above(results, text, Place(better, str(size)), Place(worse, str(size)))
+
+    first, last = SIZES[0], SIZES[-1]
     found = [
-        claim_above(results, f"At the longest, {row} beats the LSTM", Place(row, last), Place(LSTM, last))
+        claim(f"At the greatest length that the LSTM can do, {row} beats it", row, LSTM, LAST_OF_LSTM)
         for row in (R, P, R_MANY)
     ]
     found += [
-        claim_above(results, "20x30 beats one segment, at the shortest", Place(R_MANY, first), Place(R, first)),
-        claim_above(results, "20x30 beats one segment, at the longest", Place(R_MANY, last), Place(R, last)),
-        claim_above(results, "The Transformer is best at the shortest", Place(TRANSFORMER, first), Place(R, first)),
+        claim("20x30 beats one segment, at the shortest", R_MANY, R, first),
+        claim("20x30 beats one segment, at the longest", R_MANY, R, last),
+    ]
+    rivals = [row for row in SYSTEMS if row != TRANSFORMER]
+    found += [claim(f"At the shortest the Transformer beats {row}", TRANSFORMER, row, first) for row in rivals]
+    found += [
+        claim(f"After some 3,000 steps {row} beats the Transformer", row, TRANSFORMER, AFTER_3000)
+        for row in (R, P, R_MANY)
     ]
     return found + [_growth(results, row) for row in (R, P, R_MANY)]
 
@@ -149,7 +169,7 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
             "test accuracy, %",
             tuple(_line(results, row, lengths) for row in SYSTEMS),
             paper_x_label="steps of the paper's" if is_shrunk else None,
-            chance=None if is_shrunk else PAPER_CHANCE,
+            chance=_find_chance(results),
         ),
         LineChart(
             "Time of one update as sequences grow",
@@ -160,7 +180,12 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         ),
     ]
     grids = [
-        Grid("Accuracy by length in steps", "test accuracy, %", SYSTEMS, accuracy),
+        Grid(
+            scale.say_part("Accuracy by length in steps", DOGS),
+            "test accuracy, %",
+            tuple(_title(scale, row) for row in SYSTEMS),
+            accuracy,
+        ),
         Grid(
             "Seconds of one update by length in steps",
             "seconds",
@@ -171,6 +196,17 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         ),
     ]
     return grids, charts
+
+
+def _title(scale: Scale, row: str) -> str:
+    ours = (MANY[0], scale.span(MANY[1], DOGS)) if row == R_MANY else MANY
+    return shown_as(row, ours=f"{ours[0]}x{ours[1]}", paper=f"{MANY[0]}x{MANY[1]}")
+
+
+def _find_chance(results: Results) -> float:
+    """Give the accuracy of guessing among as many classes as our photographs have; before any is read, the paper's."""
+    classes = [record.facts["num_classes"] for record in results.records.values() if "num_classes" in record.facts]
+    return 100 / classes[0] if classes else PAPER_CHANCE
 
 
 def _paper_seconds(row: str, size: int) -> float | None:

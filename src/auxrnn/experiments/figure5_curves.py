@@ -78,12 +78,15 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
             results.cell(row, CIFAR10, late, train_late),
             results.cell(row, CIFAR10, test),
         )
-        rows.append(Row(row, cells))
+        rows.append(Row(table2.name_row(results, row), cells))
     charts = [_chart(results, split) for split in ("train", "test")]
     return [Grid("Ends of the curves", "accuracy, %", COLUMNS, tuple(rows))], charts
 
 
 def _chart(results: Results, split: str) -> LineChart:
     words = {"train": "training images", "test": "test images"}[split]
-    lines = tuple(Line(row, trace(results.find(row, CIFAR10), f"{split}_accuracy")) for row in SYSTEMS.values())
+    lines = tuple(
+        Line(table2.name_row(results, row), trace(results.find(row, CIFAR10), f"{split}_accuracy"))
+        for row in SYSTEMS.values()
+    )
     return LineChart(f"Accuracy on {words}", "updates, pretraining counted", "accuracy, %", lines, chance=10.0)

@@ -49,6 +49,8 @@ def claims(results: Results) -> list[Claim]:
     whole = Place(WHOLE, "")
     found = [claim_above(results, f"{WHOLE.capitalize()} beats {row}", whole, Place(row, "")) for row in ABLATIONS]
     found.insert(0, claim_above(results, f"{WHOLE.capitalize()} beats {NO_LOSS}", whole, Place(NO_LOSS, "")))
+    text = "Pretraining is worth a little less than scheduled sampling: no pretraining beats no scheduled sampling"
+    found.append(claim_above(results, text, Place("no pretraining", ""), Place("no scheduled sampling", "")))
     for row in ABLATIONS:
         if row != "no joint training":
             text = f"Joint training is worth more: {row} beats no joint training"

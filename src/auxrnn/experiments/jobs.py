@@ -23,6 +23,7 @@ RATES = ("auxiliary_weight", "lr", "warmup_steps", "lr_halving_epochs")
 BEYOND_ONE_UPDATE = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "sampling_steps", *RATES)
 """How long it learns as well, which says nothing about the time of one update."""
 NUM_DIGITS = 8
+SEED_MARK = "-s"
 
 
 class Job(NamedTuple):
@@ -51,7 +52,16 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
     start = [] if kind == "train" else [kind]
     digest = _digest(config, BEYOND_ONE_UPDATE if kind == "cost" else ())
-    return "-".join([*start, *words, digest, f"s{config.seed}"])
+    return "-".join([*start, *words, digest]) + f"{SEED_MARK}{config.seed}"
+
+
+def find_seeds(name: str, folder: Path) -> list[int]:
+    """Give the seeds of all records of a job, whichever seed it has itself; a job without a seed has none."""
+    stem, mark, seed = name.rpartition(SEED_MARK)
+    if not (mark and seed.isdecimal()):
+        return []
+    found = (path.stem.removeprefix(stem + SEED_MARK) for path in folder.glob(f"{stem}{SEED_MARK}*.json"))
+    return sorted(int(seed) for seed in found if seed.isdecimal())
 
 
 def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:

@@ -66,15 +66,6 @@ def _shortened(row: str, seed: int) -> RunConfig:
     return unflatten(SHARED | lengths | extra | {"seed": seed})
 
 
-def describe(scale: Scale) -> list[tuple[str, str]]:
-    """Say what the runs share: at desk scale not what the other tables do."""
-    if scale.name != "desk":
-        return scale.describe()
-    lengths = f"{NUM_EPOCHS:.0f} for both runs; of the r-LSTM's, {PRETRAIN_EPOCHS:.0f} without labels"
-    settings = [(name.replace("_", " "), str(value)) for name, value in (SHARED | AUXILIARY).items()]
-    return [("passes over the data", lengths), *settings]
-
-
 def claims(results: Results) -> list[Claim]:
     """Judge the paper's starkest contrast."""
     text = "With a window of 300 of 784 steps the r-LSTM is above the LSTM"

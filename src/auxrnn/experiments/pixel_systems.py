@@ -9,6 +9,11 @@ SEGMENT_LENGTH = 600
 OBJECTIVES: dict[str, Objective] = {"r-LSTM": "reconstruct", "p-LSTM": "predict"}
 
 
+def shown_as(title: str, *, ours: object, paper: object) -> str:
+    """Name a row or column as the paper does, and say what its spans are here where they are others."""
+    return title if ours == paper else f"{title} (here {ours})"
+
+
 def lstm(scale: Scale, dataset: str, *, seed: int, window: Window = PAPER_WINDOW, **changes: Any) -> RunConfig:
     """Give an LSTM without auxiliary loss, all of whose updates have labels."""
     return scale.config(

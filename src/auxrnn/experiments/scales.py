@@ -49,6 +49,8 @@ class Reading(NamedTuple):
     """Passes over the data before and with labels, where the scale has no schedule of its own."""
     schedule: Schedule | None = None
     """How long its runs are, where they are not as long as the others of the scale."""
+    part: str = ""
+    """What of the published data the scale is made for, where that is not all."""
 
 
 class Scale(NamedTuple):
@@ -58,7 +60,7 @@ class Scale(NamedTuple):
     summary: str
     seeds: tuple[int, ...]
     fewer_seeds: tuple[int, ...]
-    """Seeds of the experiments that claim no ordering."""
+    """Seeds of the experiments that come last: with fewer than three their claims stay open."""
     settings: Mapping[str, Any]
     """Of every LSTM with or without auxiliary loss."""
     other_settings: Mapping[str, Mapping[str, Any]]
@@ -87,6 +89,11 @@ class Scale(NamedTuple):
             return "full"
         own = self.readings[dataset].window
         return own if own is not None and steps == PAPER_WINDOW else self.span(steps, dataset)
+
+    def say_part(self, caption: str, dataset: str) -> str:
+        """Add to a caption what of the data was at hand, where that was not all."""
+        part = self.readings[dataset].part
+        return f"{caption}; ours: {part}" if part else caption
 
     def side(self, pixels: int) -> int:
         """Give what a side of the paper's dogs is here."""
@@ -129,24 +136,3 @@ class Scale(NamedTuple):
             "evaluate_every": max(1, schedule.num_updates // 10),
             **({"lr_halving_epochs": every} if halves else {}),
         }
-
-    def describe(self) -> list[tuple[str, str]]:
-        """Say what all runs share."""
-        lines = [("scale", self.summary)]
-        if self.schedule is not None:
-            schedule = self.schedule
-            with_labels = schedule.num_updates - schedule.pretrain_updates
-            lines.append(
-                (
-                    "updates",
-                    f"{schedule.num_updates:,} for every run unless said below; with pretraining"
-                    f" {schedule.pretrain_updates:,} of them without labels and {with_labels:,} with",
-                )
-            )
-        lines += [(name.replace("_", " "), str(value)) for name, value in self.settings.items()]
-        for dataset, reading in self.readings.items():
-            read = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in reading.settings.items())
-            window = "" if dataset == DBPEDIA else f"; truncated rows: {self.window(PAPER_WINDOW, dataset)} steps"
-            length = "" if reading.schedule is None else f"; {reading.schedule.num_updates:,} updates"
-            lines.append((dataset, read + window + length))
-        return lines

@@ -29,7 +29,7 @@ PAPER = {
     DBPEDIA: Counts(300, 14, 560_000),
 }
 """The paper gives Stanford Dogs at 1,600 to 16,384 steps: eight sizes of which this is the smallest."""
-COLUMNS = ("median length", "classes", "training sequences")
+COLUMNS = ("length", "classes", "training sequences")
 
 
 def runs(scale: Scale) -> Iterator[Job]:
@@ -52,7 +52,7 @@ def conclude(results: Results) -> str:
         f"{dataset} {_count(records[0]).length:,.0f} ({PAPER[dataset].length:,.0f})"
         for dataset, records in found.items()
     )
-    return f"Half of the sequences are at least this long here, and in the paper: {', '.join(lengths)} steps."
+    return f"Median lengths here, and in brackets the paper's mean ones: {', '.join(lengths)} steps."
 
 
 def _count(record: RunRecord) -> Counts:
@@ -75,7 +75,8 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         rows.append(Row(dataset, cells))
     return [
         Grid(
-            "Lengths of all sequences as this scale reads them, and numbers of those to train on",
+            "Length of the sequences as this scale reads them (ours the median, the paper's the mean), and how many"
+            " there are to train on",
             "",
             COLUMNS,
             tuple(rows),

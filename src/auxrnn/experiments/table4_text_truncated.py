@@ -12,8 +12,8 @@ from auxrnn.report.results import Claim, Grid, LineChart, Row
 
 TITLE = "Table 4: DBpedia with truncated back-propagation"
 SUMMARY = (
-    "Texts read character by character. All systems but one see 100 steps of supervised back-propagation, and train"
-    " without the auxiliary loss after their pretraining."
+    "Texts read character by character. All systems but one have a short window of supervised back-propagation, and"
+    " those that were pretrained learn their labels without the auxiliary loss."
 )
 WINDOW, SEGMENT_LENGTH, MANY = 100, 300, (20, 15)
 LM, SA, R_MANY, P_CUT = "LM-LSTM Truncate100", "SA-LSTM Truncate100", "r-LSTM 20x15 Truncate100", "p-LSTM Truncate100"
@@ -67,5 +67,16 @@ def conclude(results: Results) -> str:
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give the table as the paper prints it, with the two plain LSTMs on top."""
-    rows = tuple(Row(row, (results.cell(row, DBPEDIA, number, test_error),)) for row, number in PAPER.items())
-    return [Grid("Truncated back-propagation", "test error, %", (DBPEDIA,), rows, decimals=2)], []
+    rows = tuple(
+        Row(_title(results.scale, row), (results.cell(row, DBPEDIA, number, test_error),))
+        for row, number in PAPER.items()
+    )
+    caption = results.scale.say_part("Truncated back-propagation", DBPEDIA)
+    return [Grid(caption, "test error, %", (DBPEDIA,), rows, decimals=2)], []
+
+
+def _title(scale: Scale, row: str) -> str:
+    num_segments, length = MANY
+    shape = f"{num_segments}x{scale.span(length, DBPEDIA)}, " if row == R_MANY else ""
+    is_cut = "Truncate" in row and scale.span(WINDOW, DBPEDIA) != WINDOW
+    return f"{row} (here {shape}{scale.span(WINDOW, DBPEDIA)})" if is_cut else row

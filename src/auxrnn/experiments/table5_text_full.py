@@ -12,7 +12,7 @@ from auxrnn.report.results import Claim, Grid, LineChart, Row
 TITLE = "Table 5: DBpedia against models built for characters"
 SUMMARY = (
     "The r-LSTM with two layers, 20 segments of 15 characters and full back-propagation, beside convolutional networks"
-    " and pretrained LSTMs at their published settings."
+    " and LSTMs that were pretrained on whole texts."
 )
 LSTM_FULL, R_LARGE = "LSTM Full Backprop", "r-LSTM n=20, l=15, 2 layers"
 PAPER = {
@@ -67,4 +67,5 @@ def conclude(results: Results) -> str:
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give the table as the paper prints it."""
     rows = tuple(Row(row, (results.cell(row, DBPEDIA, number, test_error),)) for row, number in PAPER.items())
-    return [Grid("Without limits", "test error, %", (DBPEDIA,), rows, decimals=2)], []
+    caption = results.scale.say_part("Without limits", DBPEDIA)
+    return [Grid(caption, "test error, %", (DBPEDIA,), rows, decimals=2)], []

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from auxrnn.experiments.collected import Place, Results, claim_above
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import helped
+from auxrnn.experiments.pixel_systems import helped, shown_as
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Claim, Grid, LineChart, Row
+from auxrnn.report.results import Claim, Grid, LineChart, Row, describe_score
 
 TITLE = "Table 6: n segments of length l at a fixed cost (CIFAR10)"
 SUMMARY = (
@@ -57,8 +57,8 @@ def _name(shape: tuple[int, int]) -> str:
 def _title(scale: Scale, shape: tuple[int, int]) -> str:
     """Name a row by the paper's n and l, and ours where they are others."""
     num_segments, length = _fit(scale, shape)
-    ours = f"{num_segments} x {scale.span(length, CIFAR10)}"
-    return _name(shape) if ours == _name(shape) else f"{_name(shape)} (here {ours})"
+    ours = _name((num_segments, scale.span(length, CIFAR10)))
+    return shown_as(_name(shape), ours=ours, paper=_name(shape))
 
 
 def claims(results: Results) -> list[Claim]:
@@ -78,10 +78,8 @@ def conclude(results: Results) -> str:
     if len(scores) < len(PAPER):
         return ""
     worst, *_, best = sorted(scores, key=lambda shape: scores[shape].mean)
-    return (
-        f"With one step of supervised back-propagation the best shape is {_title(results.scale, best)} with"
-        f" {scores[best].mean:.1f} %, the worst {_title(results.scale, worst)} with {scores[worst].mean:.1f} %."
-    )
+    ends = (f"{_title(results.scale, shape)} {describe_score(scores[shape], decimals=1)}" for shape in (best, worst))
+    return f"Highest and lowest with one step of supervised back-propagation, in %: {', '.join(ends)}."
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:

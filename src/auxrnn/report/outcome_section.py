@@ -10,7 +10,7 @@ from auxrnn.report.document import html_figure
 from auxrnn.report.durations import describe_duration
 from auxrnn.report.figures import NARROW, WIDE, to_svg
 from auxrnn.report.result_plots import chart_figure
-from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Outcome, Row, Score, Verdict
+from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Outcome, Row, Score, Verdict, by_source
 from auxrnn.report.results_tables import cell_texts, describe_progress, grid_caption, shows_paper
 
 
@@ -118,14 +118,17 @@ def _describe_chart(chart: LineChart | BarChart) -> str:
 
 
 def _claims(claims: Sequence[Claim]) -> str:
-    if not claims:
-        return ""
-    items = "".join(
+    return "".join(
+        f'<h3>{heading}</h3>\n<ul class="claims">\n{"".join(map(_claim, some))}</ul>\n'
+        for heading, some in by_source(claims)
+    )
+
+
+def _claim(claim: Claim) -> str:
+    return (
         f"<li><span>{badge(claim.verdict)}</span><div><p>{html.escape(claim.text)}</p>\n"
         f'<p class="small">{html.escape(claim.detail)}</p></div></li>\n'
-        for claim in claims
     )
-    return f'<h3>What the paper says, and what our numbers say of it</h3>\n<ul class="claims">\n{items}</ul>\n'
 
 
 def _details(outcome: Outcome) -> str:

@@ -118,12 +118,22 @@ class BarChart(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper that our numbers can contradict."""
+    """A sentence that our numbers can contradict: the paper's, or a question of our own."""
 
     text: str
     verdict: Verdict
     detail: str
     """The numbers that decided it."""
+    is_ours: bool = False
+
+
+def by_source(claims: Sequence[Claim]) -> list[tuple[str, list[Claim]]]:
+    """Give the paper's claims and then our own, each under its heading; a heading without claims is left out."""
+    found = {
+        "What the paper says, and what our numbers say of it": [claim for claim in claims if not claim.is_ours],
+        "What was asked here, beyond the paper": [claim for claim in claims if claim.is_ours],
+    }
+    return [(heading, some) for heading, some in found.items() if some]
 
 
 class Outcome(NamedTuple):

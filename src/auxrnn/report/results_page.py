@@ -84,7 +84,7 @@ def _findings(outcomes: Sequence[Outcome]) -> str:
 
 
 def _verdicts(outcomes: Sequence[Outcome]) -> str:
-    num_claims = sum(len(outcome.claims) for outcome in outcomes)
+    num_claims = sum(not claim.is_ours for outcome in outcomes for claim in outcome.claims)
     items = "".join(_tally(verdict, outcomes) for verdict in SENTENCES)
     return f"""<h2>Does it hold here?</h2>
 <p>This page looks at {num_claims} statements of the paper that its numbers can contradict:</p>
@@ -94,7 +94,7 @@ def _verdicts(outcomes: Sequence[Outcome]) -> str:
 
 
 def _tally(verdict: Verdict, outcomes: Sequence[Outcome]) -> str:
-    counts = [sum(claim.verdict == verdict for claim in outcome.claims) for outcome in outcomes]
+    counts = [sum(claim.verdict == verdict and not claim.is_ours for claim in outcome.claims) for outcome in outcomes]
     links = ", ".join(
         f"{_link(outcome, short_title(outcome))} ({count})"
         for outcome, count in zip(outcomes, counts, strict=True)

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from auxrnn.report.durations import describe_duration
-from auxrnn.report.results import Cell, Claim, Grid, Outcome, Row, describe_score
+from auxrnn.report.results import Cell, Claim, Grid, Outcome, Row, by_source, describe_score
 
 WIDTH = 100
 TITLE_WIDTH = 34
@@ -34,8 +34,7 @@ def outcome_markdown(outcome: Outcome) -> str:
     parts = [f"## {_on_one_line(outcome.title)}\n", f"{outcome.summary}\n"]
     parts += [f"**Here.** {outcome.finding}\n"] if outcome.finding else []
     parts += map(grid_markdown, outcome.grids)
-    if outcome.claims:
-        parts.append(f"What the paper says, and what our numbers say of it:\n\n{claims_markdown(outcome.claims)}")
+    parts += [f"{heading}:\n\n{claims_markdown(claims)}" for heading, claims in by_source(outcome.claims)]
     parts.append(f"{describe_progress(outcome)} Command: `{outcome.command}`\n")
     return "\n".join(parts)
 
@@ -45,8 +44,8 @@ def outcome_text(outcome: Outcome) -> str:
     parts = [_wrap(outcome.title), _wrap(outcome.summary)]
     parts += [_wrap(f"Here: {outcome.finding}")] if outcome.finding else []
     parts += [f"{_wrap(grid_caption(grid))}\n\n" + "\n\n".join(_grid_blocks(grid)) for grid in outcome.grids]
-    if outcome.claims:
-        parts.append("\n".join(_claim_text(claim) for claim in outcome.claims))
+    for heading, claims in by_source(outcome.claims):
+        parts.append("\n".join([f"{heading}:", *map(_claim_text, claims)]))
     parts.append(f"{_wrap(describe_progress(outcome))}\n{outcome.command}")
     return "\n\n".join(parts) + "\n"
 
@@ -56,8 +55,12 @@ def describe_progress(outcome: Outcome) -> str:
     if outcome.num_done == 0:
         return f"Scale {outcome.scale}: none of {outcome.num_planned} runs is done yet."
     all_done = "all" if outcome.num_done == outcome.num_planned else f"{outcome.num_done} of"
+    progress = f"Scale {outcome.scale}: {all_done} {outcome.num_planned} runs are done"
+    # Counting a dataset or timing an update trains nothing.
+    if not outcome.seconds:
+        return f"{progress}."
     time = describe_duration(outcome.seconds)
-    return f"Scale {outcome.scale}: {all_done} {outcome.num_planned} runs are done, {time} of training in all."
+    return f"{progress}, {time} of training in all (pretraining that is shared counts in each of its runs)."
 
 
 def grid_caption(grid: Grid) -> str:
