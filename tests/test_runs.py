@@ -1,5 +1,6 @@
-"""Starting from another run's networks: what is taken and what is new."""
+"""Making the folder of a run, and starting from another run's networks: what is taken and what is new."""
 
+import pytest
 import torch
 
 from auxrnn import cli, runs
@@ -46,3 +47,41 @@ def test_the_same_classes_take_everything_and_other_classes_get_a_new_head(tmp_p
     same, fresh = start_from(tmp_path / "run", tuple("0123456789"), objective="predict")
     assert same == {"encoder", "classifier"}
     assert fresh == {"objective"}
+
+
+def prepare_tiny():
+    config = runs.settle(unflatten({"data": "digits"} | SIZES))
+    return config, runs.prepare(config, runs.load_dataset(config))
+
+
+def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path):
+    seen = []
+
+    def fill(folder):
+        seen.append((sorted(path.name for path in folder.iterdir()), runs.is_locked(folder)))
+
+    runs.create(*prepare_tiny(), tmp_path / "run", fill=fill)
+    assert seen == [(["environment.json", "model.json"], True)]
+    assert (tmp_path / "run" / "config.json").exists()
+    assert not runs.is_locked(tmp_path / "run")
+
+
+def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path):
+    def fill(folder):
+        (folder / "checkpoints").mkdir()
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        runs.create(*prepare_tiny(), tmp_path / "run", fill=fill)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_half_made_while_it_holds_something_but_no_config_and_nobody_works_in_it(tmp_path):
+    assert not runs.is_half_made(tmp_path / "none")
+    assert not runs.is_half_made(tmp_path)
+    (tmp_path / "environment.json").touch()
+    assert runs.is_half_made(tmp_path)
+    with runs.lock(tmp_path):
+        assert not runs.is_half_made(tmp_path)
+    (tmp_path / "config.json").touch()
+    assert not runs.is_half_made(tmp_path)

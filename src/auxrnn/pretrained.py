@@ -58,7 +58,7 @@ def check_fits(config: RunConfig, source: Path) -> None:
 
 
 def adopt(folder: Path, source: Path) -> None:
-    """Put the end of another run's pretraining into a new run's folder, as its own newest checkpoint."""
+    """Put the end of another run's pretraining into the folder of a run to be, as its own newest checkpoint."""
     tensors = newest_path(source / "checkpoints")
     assert tensors is not None, "a finished run has a checkpoint"
     write_aside(folder / "metrics.jsonl", (source / "metrics.jsonl").read_bytes())

@@ -12,10 +12,11 @@ import logging
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -52,6 +53,7 @@ from auxrnn.training.loop import Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder
 from auxrnn.training.step import Trainable
 
+CONFIG = "config.json"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 logger = logging.getLogger(__name__)
 
@@ -92,7 +94,7 @@ def settle(config: RunConfig) -> RunConfig:
         ),
         init_from=_make_absolute(config.init_from),
         threads=config.threads or torch.get_num_threads(),
-        device=config.device or _find_device(),
+        device=config.device or find_device(),
     )
 
 
@@ -102,7 +104,7 @@ def _make_absolute(path: Path | None) -> Path | None:
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds a run, or anything else."""
-    if (folder / "config.json").exists():
+    if (folder / CONFIG).exists():
         raise UsageError(
             f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose another --out"
         )
@@ -110,27 +112,40 @@ def check_free(folder: Path) -> None:
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
 
 
-def create(config: RunConfig, prepared: Prepared, folder: Path) -> None:
-    """Make the folder of a new run, whole or not at all.
+def create(config: RunConfig, prepared: Prepared, folder: Path, *, fill: Callable[[Path], None] | None = None) -> None:
+    """Make the folder of a new run, whole or not at all; `fill` puts into it what the run goes on from.
 
-    Its config comes last: a folder counts as a run only when all it needs is there.
+    Its config comes last: a folder counts as a run only when all it needs is there. Meanwhile it is locked.
     """
     check_free(folder)
     contents = {
         "environment.json": json.dumps(describe_environment(config), indent=2) + "\n",
         "model.json": card_to_json(prepared.card),
         **({"splits.json": division_to_json(prepared.division)} if prepared.is_drawn else {}),
-        "config.json": to_json(config),
     }
+    _make(folder)
+    with lock(folder):
+        try:
+            for name, content in contents.items():
+                write_aside(folder / name, content)
+            if fill is not None:
+                fill(folder)
+            write_aside(folder / CONFIG, to_json(config))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _make(folder: Path) -> None:
     try:
-        for name, content in contents.items():
-            write_aside(folder / name, content)
-    except BaseException:
-        with suppress(OSError):
-            for name in contents:
-                (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
-        raise
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def is_half_made(folder: Path) -> bool:
+    """Tell whether a folder was left by a process that was killed while it made a run of it."""
+    return folder.is_dir() and not (folder / CONFIG).exists() and any(folder.iterdir()) and not is_locked(folder)
 
 
 def load_dataset(config: RunConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
@@ -231,7 +246,7 @@ def _lock_or_refuse(handle: int, folder: Path) -> None:
 
 def read_config(folder: Path) -> RunConfig:
     """Read the config of a run; a folder that is no run, or one of another version, is refused."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     if not path.is_file():
         raise UsageError(f"{folder} is not a run (it has no config.json); give a folder that `auxrnn train` made")
     try:
@@ -288,7 +303,8 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def _find_device() -> str:
+def find_device() -> str:
+    """Give where networks are trained unless another device is named."""
     # Other accelerators can be asked for by name, but nobody has tried them yet.
     return "cuda" if torch.cuda.is_available() else "cpu"
 

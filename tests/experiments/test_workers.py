@@ -18,7 +18,7 @@ from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 
 GIGABYTE = 1_000_000_000
 NUM_OF_TABLE2 = 34
-"""Runs of table2 at smoke: 18 + 4 + 9, one seed each."""
+"""Runs of table2 at smoke: 18 + 4 + 3 + 9, one seed each."""
 
 
 class FakeProcess:
@@ -265,6 +265,18 @@ def test_a_run_that_was_interrupted_goes_on(folders):
     (folders.runs / job.name / "model.safetensors").unlink()
     assert work([job], folders, crowd) == []
     assert crowd.words == {job.name: ["resume", str(folders.runs / job.name)]}
+
+
+def test_a_folder_that_a_process_was_killed_in_while_it_made_it_is_made_anew(folders):
+    job, crowd = make_job(), Crowd()
+    folder = folders.runs / job.name
+    folder.mkdir(parents=True)
+    (folder / "environment.json").write_text("{}")
+    (folder / "checkpoints").mkdir()
+    assert work([job], folders, crowd) == []
+    assert crowd.words[job.name][0] == "train"
+    assert not (folder / "checkpoints").exists()
+    assert records_in(folders) == {job.name}
 
 
 def test_a_run_that_another_process_trains_is_awaited_with_patience(folders, monkeypatch):

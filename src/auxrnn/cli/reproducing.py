@@ -11,6 +11,7 @@ from typing import Annotated, get_args
 import torch
 import tyro
 
+from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.data.cache import describe_bytes
@@ -29,6 +30,7 @@ from auxrnn.progress import describe_seconds
 from auxrnn.report.figures import WIDE, to_png
 from auxrnn.report.records import read_reconstructions
 from auxrnn.report.result_plots import chart_figure
+from auxrnn.report.results import Outcome
 from auxrnn.report.results_page import PageFacts, write_results_page
 from auxrnn.report.results_tables import outcome_markdown, outcome_text
 from auxrnn.report.run_records import read_record
@@ -79,16 +81,26 @@ def reproduce(argv: Sequence[str]) -> int:
         return _list(arguments)
     names = _find_names(arguments.names)
     scale, folders = _find_scale(arguments), _find_folders(arguments)
-    code = _work(names, scale, folders, arguments)
-    keep_best(find_jobs(names, scale), folders, path=arguments.results / scale.name / PICTURES)
-    for name in names:
-        outcome = find_outcome(name, scale, folders)
-        write_aside(arguments.results / scale.name / f"{name}.md", outcome_markdown(outcome))
+    try:
+        code = _work(names, scale, folders, arguments)
+    finally:
+        # Also what was stopped leaves tables of all that is done.
+        outcomes = _keep(names, scale, folders, arguments.results / scale.name)
+    for outcome in outcomes:
         if arguments.json:
-            print_json({"name": name, "done": outcome.num_done, "planned": outcome.num_planned})
+            print_json({"name": outcome.name, "done": outcome.num_done, "planned": outcome.num_planned})
         else:
             print(outcome_text(outcome))
     return code
+
+
+def _keep(names: Sequence[str], scale: Scale, folders: Folders, results: Path) -> list[Outcome]:
+    """Write what is known of some experiments into the results folder, and give it."""
+    keep_best(find_jobs(names, scale), folders, path=results / PICTURES)
+    outcomes = [find_outcome(name, scale, folders) for name in names]
+    for outcome in outcomes:
+        write_aside(results / f"{outcome.name}.md", outcome_markdown(outcome))
+    return outcomes
 
 
 def _find_names(given: Sequence[str]) -> list[str]:
@@ -134,7 +146,7 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
             folders,
             workers=arguments.workers,
             needs=lambda task: book.get(task.config).bytes,
-            free=None if is_smoke else find_free_memory(torch.device("cpu")),
+            free=None if is_smoke else find_free_memory(torch.device(runs.find_device())),
             watch=display,
             start=_run_here if is_smoke else processes.start,
         )

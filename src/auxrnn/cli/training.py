@@ -4,6 +4,7 @@ import contextlib
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from auxrnn import pretrained, runs
@@ -87,9 +88,8 @@ def train(argv: Sequence[str]) -> int:
     prepared = runs.prepare(config, dataset)
     session = runs.open_session(config, dataset, prepared, folder)
     _check_memory(config, session)
-    runs.create(config, prepared, folder)
-    if arguments.pretrained is not None:
-        pretrained.adopt(folder, arguments.pretrained)
+    source = arguments.pretrained
+    runs.create(config, prepared, folder, fill=None if source is None else partial(pretrained.adopt, source=source))
     _announce_data(config, dataset, prepared)
     _announce(config, session)
     return _train_to_end(session, folder, is_json=arguments.json)

@@ -5,6 +5,7 @@ processes, or machines with a common disk, may work on the same folders: whoever
 """
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -187,6 +188,8 @@ class Crew:
         elif (folder / "config.json").exists():
             words = ["resume", str(folder)]
         else:
+            if runs.is_half_made(folder):
+                shutil.rmtree(folder)
             words = ["train", *to_flags(task.config), "--out", str(folder)]
             words += [] if task.after is None else ["--pretrained", str(self.folders.runs / task.after)]
         self.folders.runs.mkdir(parents=True, exist_ok=True)
