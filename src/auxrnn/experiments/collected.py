@@ -102,12 +102,24 @@ def claim_above(
     return Claim(text, judge(ours, theirs, by=by, fewest=FEWEST_SEEDS), f"{numbers}: {gap:+.1f} points in the mean")
 
 
+def claim_below(results: Results, better: Place, worse: Place) -> Claim:
+    """Judge that one place of a table has less error than another."""
+    text = f"The error of {better.row} is below that of {worse.row}"
+    return claim_above(results, text, worse, better, value=test_error)
+
+
 def tell(results: Results, text: str, *places: Place, value: Value = test_accuracy) -> str:
     """Fill our numbers into a sentence, one for each pair of braces; give nothing while one of them is missing."""
     scores = [score for place in places if (score := results.score(*place, value)) is not None]
     if len(scores) < len(places):
         return ""
     return text.format(*(describe_score(score, decimals=1) for score in scores))
+
+
+def tell_errors(results: Results, places: Sequence[Place]) -> str:
+    """Say the errors of some rows; nothing while one of them is missing."""
+    errors = ", ".join(f"{place.row} {{}}" for place in places)
+    return tell(results, f"Wrong answers in %, after as many updates each: {errors}.", *places, value=test_error)
 
 
 def trace(records: Sequence[RunRecord], name: str) -> tuple[Point, ...]:

@@ -11,7 +11,7 @@ from auxrnn.config import RunConfig
 from auxrnn.experiments import table2_pixel_images as table2
 from auxrnn.experiments.collected import Place, Results, claim_above, tell, trace
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import SEGMENT_LENGTH, helped, lstm
+from auxrnn.experiments.pixel_systems import SEGMENT_LENGTH
 from auxrnn.experiments.scales import MNIST, PAPER_WINDOW, Scale
 from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
@@ -48,13 +48,8 @@ def runs(scale: Scale) -> Iterator[Job]:
     """Yield the two runs; at the other scales they are those of Table 2."""
     for seed in scale.fewer_seeds:
         for row in ROWS:
-            yield Job(row, MNIST, _shortened(row, seed) if scale.name == "desk" else _published(scale, row, seed))
-
-
-def _published(scale: Scale, row: str, seed: int) -> RunConfig:
-    if row == table2.LSTM_CUT:
-        return lstm(scale, MNIST, seed=seed)
-    return helped(scale, MNIST, "reconstruct", seed=seed)
+            job = table2.make_job(scale, row, MNIST, seed=seed)
+            yield job._replace(config=_shortened(row, seed)) if scale.name == "desk" else job
 
 
 def _shortened(row: str, seed: int) -> RunConfig:

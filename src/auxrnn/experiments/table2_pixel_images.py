@@ -63,14 +63,14 @@ def find_variations(scale: Scale) -> dict[str, Variation]:
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield the six LSTMs first, seed by seed, then the older networks, then the variations."""
     for seed in scale.seeds:
-        yield from (_main(scale, row, dataset, seed=seed) for row in MAIN_ROWS for dataset in IMAGES)
+        yield from (make_job(scale, row, dataset, seed=seed) for row in MAIN_ROWS for dataset in IMAGES)
     for seed in scale.seeds:
         for row, model in OTHERS.items():
             for dataset in (MNIST, PMNIST):
                 yield Job(row, dataset, scale.other(dataset, model, seed=seed))
     for name, variation in find_variations(scale).items():
         for seed, row, dataset in itertools.product(scale.seeds, CUT_ROWS, variation.datasets):
-            job = _main(scale, row, dataset, seed=seed, **variation.settings)
+            job = make_job(scale, row, dataset, seed=seed, **variation.settings)
             yield job._replace(row=_varied(row, name))
 
 
@@ -78,7 +78,8 @@ def _varied(row: str, name: str) -> str:
     return f"{row} ({name})"
 
 
-def _main(scale: Scale, row: str, dataset: str, *, seed: int, **changes: Any) -> Job:
+def make_job(scale: Scale, row: str, dataset: str, *, seed: int, **changes: Any) -> Job:
+    """Give the run of one of the six LSTMs."""
     system, kind = row.split(" ", 1)
     window: Window = "full" if kind == "Full BP" else PAPER_WINDOW
     if system == "LSTM":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from auxrnn.experiments.collected import Place, Results, claim_above, tell, test_error
+from auxrnn.experiments.collected import Place, Results, claim_below, tell, test_error
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import helped, lstm
 from auxrnn.experiments.scales import DBPEDIA, Scale
@@ -47,8 +47,7 @@ def claims(results: Results) -> list[Claim]:
     """Judge that the r-LSTM is behind the deepest network only; less is better."""
 
     def claim(better: str, worse: str) -> Claim:
-        text = f"The error of {better} is below that of {worse}"
-        return claim_above(results, text, Place(worse, DBPEDIA), Place(better, DBPEDIA), value=test_error)
+        return claim_below(results, Place(better, DBPEDIA), Place(worse, DBPEDIA))
 
     others = [row for row in PAPER if row not in (R_LARGE, "29-layer CNN")]
     return [claim(R_LARGE, row) for row in others] + [claim("29-layer CNN", R_LARGE)]
