@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from auxrnn.config import RunConfig
-from auxrnn.experiments.collected import Place, Results, claim_below, tell, test_error
+from auxrnn.experiments.collected import Place, Results, claim_below, tell_errors, test_error
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.pixel_systems import helped, lstm
 from auxrnn.experiments.scales import DBPEDIA, Scale
@@ -56,12 +56,7 @@ def claims(results: Results) -> list[Claim]:
 
 def conclude(results: Results) -> str:
     """Say all errors: they are few."""
-    text = (
-        "Texts named wrongly, in %, after the same number of updates: "
-        + ", ".join(f"{row} {{}}" for row in PAPER)
-        + "."
-    )
-    return tell(results, text, *(Place(row, DBPEDIA) for row in PAPER), value=test_error)
+    return tell_errors(results, [Place(row, DBPEDIA) for row in PAPER])
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
