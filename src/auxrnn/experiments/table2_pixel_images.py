@@ -11,7 +11,7 @@ from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm, shown_as
 from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale, count_steps
 from auxrnn.plain_config import flatten
 from auxrnn.presets import ModelName
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
+from auxrnn.report.results import Cell, Claim, Grid, Line, LineChart, Row
 
 TITLE = "Table 2: MNIST, pMNIST and CIFAR10, pixel by pixel"
 SUMMARY = (
@@ -44,11 +44,13 @@ class Variation(NamedTuple):
     datasets: tuple[str, ...]
     gap: float = 0.0
     """Points by which the truncated r-LSTM should be ahead."""
+    is_papers: bool = False
+    """Whether it brings the runs closer to the paper's, so that its numbers belong beside ours."""
 
 
 PAPER_SIZE = {"hidden_size": 128, "embedding_size": 128}
 VARIATIONS = {
-    "128 units": Variation("with 128 units, as in the paper", PAPER_SIZE, (MNIST,), MNIST_GAP),
+    "128 units": Variation("with 128 units, as in the paper", PAPER_SIZE, (MNIST,), MNIST_GAP, is_papers=True),
     # The paper does not say how its gates start.
     "chrono": Variation("with forget biases drawn for long memories (chrono)", {"gate_init": "chrono"}, IMAGES),
 }
@@ -158,11 +160,12 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
 
 
 def _grid_of_variation(results: Results, name: str, variation: Variation) -> Grid:
+    def find_cell(row: str, dataset: str) -> Cell:
+        paper = PAPER[row][IMAGES.index(dataset)] if variation.is_papers else None
+        return results.cell(_varied(row, name), dataset, paper)
+
     rows = tuple(
-        Row(
-            name_row(results, row),
-            tuple(results.cell(_varied(row, name), dataset, None) for dataset in variation.datasets),
-        )
+        Row(name_row(results, row), tuple(find_cell(row, dataset) for dataset in variation.datasets))
         for row in CUT_ROWS
     )
     return Grid(f"The same {variation.words}", UNIT, variation.datasets, rows)
