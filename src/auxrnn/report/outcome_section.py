@@ -148,10 +148,9 @@ def _score_lists(outcome: Outcome) -> Iterator[tuple[str, list[tuple[str, Score,
     """Give for each table and chart of bars its title, and the name, score and decimals of each number in it."""
     for grid in outcome.grids:
         cells = [(row.title, *pair) for row in grid.rows for pair in zip(grid.columns, row.cells, strict=True)]
-        yield (
-            grid.caption,
-            [(f"{row}, {column}", cell.ours, grid.decimals + 1) for row, column, cell in cells if cell.ours],
-        )
+        # A mean hides a digit of what it was made from, a count hides nothing.
+        decimals = grid.decimals + grid.is_drawn
+        yield grid.caption, [(f"{row}, {column}", cell.ours, decimals) for row, column, cell in cells if cell.ours]
     for chart in outcome.charts:
         if isinstance(chart, BarChart):
             yield chart.title, [(bar.title, bar.ours, 2) for bar in chart.bars if bar.ours]
@@ -168,10 +167,15 @@ def _score_table(title: str, scores: Sequence[tuple[str, Score, int]]) -> str:
 def _runs(score: Score, *, decimals: int) -> str:
     items = "".join(
         f'<li><a href="records/{quote(record)}.json">{value:.{decimals}f}</a> '
-        f'<span class="small">seed {seed}, {describe_duration(seconds)}</span></li>'
+        f'<span class="small">{_describe_cost(seed, seconds)}</span></li>'
         for value, seed, seconds, record in zip(*score, strict=True)
     )
     return f'<ul class="runs">{items}</ul>'
+
+
+def _describe_cost(seed: int, seconds: float) -> str:
+    """Say which seed a number has and how long it took; counts and measurements trained nothing."""
+    return f"seed {seed}, {describe_duration(seconds)}" if seconds else f"seed {seed}"
 
 
 def _point_table(chart: LineChart) -> str:
