@@ -46,11 +46,14 @@ section h2 { font-size: 1.5rem; margin-top: 1.5rem; }
 caption { color: var(--muted); font-size: 0.9375rem; line-height: 1.4; text-align: left; padding-bottom: 0.4rem; }
 .scroll table { width: auto; min-width: min(100%, 36rem); margin-top: 0.25rem; }
 .scroll thead th { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+.scroll thead th[scope="colgroup"] { white-space: normal; vertical-align: bottom; }
 .scroll thead tr:first-child:has(+ tr) { border-bottom: 0; }
 .scroll thead th[colspan] { color: var(--ink); font-weight: 600; }
 .scroll td, .scroll tbody th { padding-top: 0.45rem; padding-bottom: 0.45rem; vertical-align: baseline; }
 .scroll tbody th { font-weight: 500; line-height: inherit; }
 .scroll .ours { padding-left: 2.5rem; }
+.scroll td.ours { white-space: normal; }
+.scroll td.ours span { white-space: nowrap; }
 td.ours { font-weight: 600; }
 td.ours span, td.paper, td.missing { color: var(--muted); font-weight: 400; }
 td.missing { font-size: 0.9375rem; }
