@@ -144,58 +144,45 @@ def _tell_accuracy(results: Results, size: int) -> str:
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Give both halves of the figure, and both as tables."""
+    halves = (_render_accuracy(results), _render_time(results))
+    return [grid for grid, _ in halves], [chart for _, chart in halves]
+
+
+def _render_accuracy(results: Results) -> tuple[Grid, LineChart]:
     scale = results.scale
     lengths = {size: scale.side(size) ** 2 for size in SIZES}
-    accuracy = tuple(
+    rows = tuple(
         Row(
             f"{length:,}" if length == size**2 else f"{length:,} (paper {size**2:,})",
             tuple(results.cell(row, str(size), PAPER[row][place]) for row in SYSTEMS),
         )
         for place, (size, length) in enumerate(lengths.items())
     )
-    timed = [size for size in SIZES if size in scale.timed_sizes]
-    seconds = tuple(
+    caption, columns = scale.say_part("Accuracy by length in steps", DOGS), tuple(_title(scale, row) for row in SYSTEMS)
+    chart = LineChart(
+        "Accuracy as sequences grow",
+        "steps",
+        "test accuracy, %",
+        tuple(_line(results, row, lengths) for row in SYSTEMS),
+        paper_x_label=None if scale.side_divisor == 1 else "steps of the paper's",
+        chance=_find_chance(results),
+    )
+    return Grid(caption, "test accuracy, %", columns, rows), chart
+
+
+def _render_time(results: Results) -> tuple[Grid, LineChart]:
+    sizes = [size for size in SIZES if size in results.scale.timed_sizes]
+    rows = tuple(
         Row(
             f"{size**2:,}",
             tuple(results.cell(row + TIME, str(size), _paper_seconds(row, size), seconds_of_update) for row in SYSTEMS),
         )
-        for size in timed
+        for size in sizes
     )
-    is_shrunk = lengths[SIZES[0]] != SIZES[0] ** 2
-    charts = [
-        LineChart(
-            "Accuracy as sequences grow",
-            "steps",
-            "test accuracy, %",
-            tuple(_line(results, row, lengths) for row in SYSTEMS),
-            paper_x_label="steps of the paper's" if is_shrunk else None,
-            chance=_find_chance(results),
-        ),
-        LineChart(
-            "Time of one update as sequences grow",
-            "steps",
-            "seconds",
-            tuple(_time_line(results, row, timed) for row in SYSTEMS),
-            is_log=True,
-        ),
-    ]
-    grids = [
-        Grid(
-            scale.say_part("Accuracy by length in steps", DOGS),
-            "test accuracy, %",
-            tuple(_title(scale, row) for row in SYSTEMS),
-            accuracy,
-        ),
-        Grid(
-            "Seconds of one update by length in steps",
-            "seconds",
-            SYSTEMS,
-            seconds,
-            decimals=2,
-            is_drawn=False,
-        ),
-    ]
-    return grids, charts
+    lines = tuple(_time_line(results, row, sizes) for row in SYSTEMS)
+    chart = LineChart("Time of one update as sequences grow", "steps", "seconds", lines, is_log=True)
+    caption = "Seconds of one update by length in steps"
+    return Grid(caption, "seconds", SYSTEMS, rows, decimals=2, is_drawn=False), chart
 
 
 def _title(scale: Scale, row: str) -> str:

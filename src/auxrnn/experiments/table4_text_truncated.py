@@ -70,7 +70,8 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
 
 
 def _title(scale: Scale, row: str) -> str:
-    num_segments, length = MANY
+    if "Truncate" not in row:
+        return row
+    (num_segments, length), window = MANY, scale.span(WINDOW, DBPEDIA)
     shape = f"{num_segments}x{scale.span(length, DBPEDIA)}, " if row == R_MANY else ""
-    is_cut = "Truncate" in row and scale.span(WINDOW, DBPEDIA) != WINDOW
-    return f"{row} (here {shape}{scale.span(WINDOW, DBPEDIA)})" if is_cut else row
+    return row if window == WINDOW else f"{row} (here {shape}{window})"
