@@ -150,3 +150,29 @@ def test_single_precision_equals_double_precision_on_late_rows():
     actual = bptt.read(encoder.float(), x_BTD.float(), window=20, first_B=first_B)
     torch.testing.assert_close(actual.h_LBH.double(), expected.h_LBH, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(actual.c_LBH.double(), expected.c_LBH, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [0, 1, 4, T, "full"])
+@pytest.mark.parametrize("stretch", [3, GRID, 256])
+def test_the_mean_of_outputs_is_that_of_a_plain_lstm_and_reaches_exactly_the_window(
+    encoder, x_BTD, window, stretch, monkeypatch
+):
+    monkeypatch.setattr(bptt, "STRETCH", stretch)
+    h_BTH, (h_LBH, _) = as_nn_lstm(encoder)(embed(encoder, x_BTD))
+    state, mean_BH = bptt.read_with_mean(encoder, x_BTD, window=window)
+    torch.testing.assert_close(mean_BH, h_BTH.mean(dim=1), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(state.h_LBH, h_LBH, rtol=1e-12, atol=1e-12)
+    if window == 0:
+        assert not mean_BH.requires_grad
+        return
+    mean_BH.sum().backward()
+    reached_T = x_BTD.grad.abs().sum(dim=(0, 2)) > 0
+    assert reached_T.tolist() == [window == "full" or t >= T - window for t in range(T)]
+
+
+def test_the_mean_of_outputs_passes_over_padding(encoder, x_BTD):
+    first_B = torch.tensor([0, 7, T - 1])
+    _, mean_BH = bptt.read_with_mean(encoder, x_BTD, window="full", first_B=first_B)
+    for row, first in enumerate(first_B.tolist()):
+        _, alone_BH = bptt.read_with_mean(encoder, x_BTD[row : row + 1, first:], window="full")
+        torch.testing.assert_close(mean_BH[row], alone_BH[0], rtol=1e-12, atol=1e-12)

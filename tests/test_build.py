@@ -1,5 +1,7 @@
 """From a config to objects: sizes, seeds and phases."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -16,6 +18,8 @@ from auxrnn.config import (
 )
 from auxrnn.models.decoder import feed_argmax, feed_sampled, feed_vector
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.structs import SequenceBatch
+from auxrnn.training.evaluate import evaluate_auxiliary
 
 MNIST = InputSpec(1, None, 10, 784)
 TINY = ModelConfig(hidden_size=6, embedding_size=4, head_size=5)
@@ -138,3 +142,16 @@ def test_learning_rates_of_phases_follow_the_paper():
     pretrain, joint = build_phases(config, 10, pretrain_steps_per_epoch=10)
     assert [pretrain.lr_at(step) for step in (0, 499, 500, 999)] == [1e-3, 1e-3, 5e-4, 5e-4]
     assert [joint.lr_at(step) for step in (0, 2999, 3000, 6000, 9999)] == [1e-3, 1e-3, 5e-4, 2.5e-4, 1.25e-4]
+
+
+@pytest.mark.parametrize("spec", [InputSpec(2, None, 3, 20, 0.25), InputSpec(1, 7, 3, 20, 0.25)])
+def test_a_normalized_loss_is_the_plain_one_in_units_of_a_constant_prediction(spec):
+    is_token = spec.vocabulary_size is not None
+    x_BT = torch.randint(7, (4, 20)) if is_token else torch.randn(4, 20, 2)
+    batch = SequenceBatch(x_BT, torch.zeros(4, dtype=torch.long))
+    plain, normalized = (
+        evaluate_auxiliary(build_network(replace(config, loss=loss), spec), [batch], seed=0)
+        for config in [make_config()]
+        for loss in (config.loss, replace(config.loss, normalize_auxiliary=True))
+    )
+    assert normalized == pytest.approx(plain / 0.25, rel=1e-5)

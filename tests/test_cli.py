@@ -39,7 +39,8 @@ FROM_FILE = {
     "supervised_window": "full", "auxiliary_window": 9, "auxiliary_weight": 0.1, "sampling_steps": 9,
     "feedback": "argmax", "pretrain_epochs": 9.0, "train_epochs": 9.0, "joint": False, "batch_size": 9, "lr": 0.1,
     "lr_halving_epochs": 9.0, "clip_norm": 9.0, "init_from": "a", "seed": 9, "threads": 9, "device": "meta",
-    "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9,
+    "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9, "readout": "mean", "normalize_auxiliary": True,
+    "lr_schedule": "cosine",
 }  # fmt: skip
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
@@ -53,7 +54,8 @@ FROM_FLAGS = {
     "supervised_window": 8, "auxiliary_window": "full", "auxiliary_weight": 0.2, "sampling_steps": 8,
     "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
     "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
-    "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8,
+    "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8, "readout": "last", "normalize_auxiliary": False,
+    "lr_schedule": "inverse-sqrt",
 }  # fmt: skip
 # What only some models take: the model, a value for the file, a value for the flag.
 OF_BASELINES = {

@@ -13,13 +13,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn import bptt, runs
+from auxrnn import runs
 from auxrnn.data.batches import in_order
 from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
 from auxrnn.streaming import Stream, read_steps
+from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.step import Network
 from command import TWO_AND_TWO, call, train
@@ -27,16 +28,18 @@ from command import TWO_AND_TWO, call, train
 B, T, D, C, V = 3, 12, 2, 4, 9
 
 
-def make_network(embedding, *, num_layers=1):
+def make_network(embedding, *, num_layers=1, readout="last"):
     cell = LSTM(embedding.embedding_size, hidden_size=7, num_layers=num_layers)
-    classifier = Head(7, head_size=6, output_size=C, drop_connect=0.5)
-    return Network(Encoder(embedding, cell=cell), classifier=classifier, objective=None)
+    classifier = Head(14 if readout == "mean" else 7, head_size=6, output_size=C, drop_connect=0.5)
+    return Network(Encoder(embedding, cell=cell), classifier=classifier, objective=None, readout=readout)
 
 
 def make_input(kind):
     """Give a network and sequences for it."""
     if kind == "tokens":
         return make_network(TokenEmbedding(V, embedding_size=5)), torch.randint(V, (B, T))
+    if kind == "mean":
+        return make_network(TokenEmbedding(V, embedding_size=5), readout="mean"), torch.randint(V, (B, T))
     if kind == "words":
         return make_network(TokenEmbedding(LARGEST_TABLE + 1, embedding_size=5)), torch.randint(V, (B, T))
     network, x_BTD = make_network(VectorEmbedding(D, embedding_size=5), num_layers=2), torch.randn(B, T, D)
@@ -45,10 +48,11 @@ def make_input(kind):
 
 def read_at_once(network, x_BT):
     with torch.no_grad():
-        return network.classify(bptt.read(network.encoder, x_BT, window=0)).softmax(dim=1)
+        label_B = torch.zeros(len(x_BT), dtype=torch.long)
+        return network.logits(SequenceBatch(x_BT, label_B)).softmax(dim=1)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "double", "tokens", "words"])
+@pytest.mark.parametrize("kind", ["vectors", "double", "tokens", "words", "mean"])
 @given(cuts=st.sets(st.integers(1, T - 1)), seed=st.integers(0, 9))
 def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, cuts, seed):
     torch.manual_seed(seed)

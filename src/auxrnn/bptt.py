@@ -16,6 +16,9 @@ from auxrnn.config import Window
 from auxrnn.models.encoder import Encoder
 from auxrnn.structs import Places, RNNState, Run, Steps
 
+STRETCH = 256
+"""Steps whose outputs are held at a time where no gradient is needed."""
+
 
 class Reading(NamedTuple):
     """The states after column `column_M` of row `row_M`, with the graph of the last `window` steps; -1 is the start."""
@@ -32,6 +35,37 @@ def read(encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, 
     of 0 leaves the encoder without any gradient. Row b begins at column `first_B[b]`, from the initial state.
     """
     return read_all(encoder, x_BT, [last_states(x_BT, window=window)], first_B=first_B)[0]
+
+
+def read_with_mean(
+    encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, " B"] | None = None
+) -> tuple[RNNState, Float[Tensor, "B H"]]:
+    """Read whole sequences as `read` does, and return also the mean of the top outputs over all of their steps.
+
+    The gradient of both reaches the last `window` steps; memory does not grow with the steps before them.
+    """
+    num_rows, num_columns = x_BT.shape[:2]
+    num_before = 0 if window == "full" else max(num_columns - window, 0)
+    first_B = x_BT.new_zeros(num_rows, dtype=torch.long) if first_B is None else first_B
+    state, total_BH = encoder.initial_state(num_rows), torch.zeros((), device=x_BT.device)
+    with torch.no_grad():
+        for start in range(0, num_before, STRETCH):
+            part_BT = x_BT[:, start : min(start + STRETCH, num_before)]
+            state, part_BH = _run_and_sum(encoder, part_BT, state, first_B - start)
+            total_BH = total_BH + part_BH
+    if num_before < num_columns:
+        state, part_BH = _run_and_sum(encoder, x_BT[:, num_before:], state, first_B - num_before)
+        total_BH = total_BH + part_BH
+    return state, total_BH / (num_columns - first_B)[:, None]
+
+
+def _run_and_sum(
+    encoder: Encoder, x_BT: Steps, state: RNNState, first_B: Int[Tensor, " B"]
+) -> tuple[RNNState, Float[Tensor, "B H"]]:
+    """Run a stretch of steps and return the state at its end, and the sum of the outputs of steps from `first_B` on."""
+    h_BTH, state = encoder.run(x_BT, state, begin_B=first_B.clamp(0, x_BT.shape[1]))
+    is_read_BT = torch.arange(x_BT.shape[1], device=x_BT.device) >= first_B[:, None]
+    return state, torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
 
 
 def last_states(x_BT: Steps, *, window: Window) -> Reading:

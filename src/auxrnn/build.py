@@ -48,7 +48,12 @@ def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_
         train_steps=_num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS),
         has_objective=has_objective,
         is_joint=schedule.joint,
-        rates=Rates(schedule.lr, schedule.lr_halving_epochs * steps_per_epoch, schedule.warmup_steps),
+        rates=Rates(
+            schedule.lr,
+            schedule.lr_halving_epochs * steps_per_epoch,
+            schedule.warmup_steps,
+            schedule.lr_schedule or ("inverse-sqrt" if schedule.warmup_steps else "halving"),
+        ),
     )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from auxrnn.config import RunConfig
 from auxrnn.data.datasets import Dataset
-from auxrnn.data.fitting import Reading, adopt, fit, settle
+from auxrnn.data.fitting import Reading, adopt, fit, measure_constant_loss, settle
 from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Encoding, Split
+from auxrnn.data.sequences import Encoding, Split, make_encoding
 from auxrnn.data.splits import Choice, Division, divide
 from auxrnn.errors import RunError
 from auxrnn.networks import InputSpec
@@ -26,12 +26,15 @@ class ModelCard(NamedTuple):
     """Length of the longest training sequence."""
     checksum: str | None
     """Of the data, and of how it was read; None for runs of the first version."""
+    constant_loss: float = 1.0
+    """Auxiliary loss per step of the best constant prediction on the training data."""
 
     @property
     def spec(self) -> InputSpec:
         """What a network must fit to read such sequences."""
         kind = step_kind(self.format)
-        return InputSpec(kind.input_size, kind.vocabulary_size, len(self.class_names), self.num_steps)
+        num_classes = len(self.class_names)
+        return InputSpec(kind.input_size, kind.vocabulary_size, num_classes, self.num_steps, self.constant_loss)
 
 
 def choose(config: RunConfig) -> Choice:
@@ -53,7 +56,9 @@ def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start:
     max_length = None if isinstance(form, ImageFormat) else form.max_length
     rows = division.train
     kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
-    return ModelCard(dataset.class_names, fit(form, kept, reading), int(kept.length_N.max()), dataset.checksum)
+    fitted = fit(form, kept, reading)
+    loss = measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
+    return ModelCard(dataset.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
 
 
 def card_to_json(card: ModelCard) -> str:
@@ -69,7 +74,11 @@ def read_card(folder: Path) -> ModelCard:
         if "image_format" in values:
             return _read_first_version(values)
         return ModelCard(
-            tuple(values["class_names"]), from_plain(values["format"]), values["num_steps"], values["checksum"]
+            tuple(values["class_names"]),
+            from_plain(values["format"]),
+            values["num_steps"],
+            values["checksum"],
+            values.get("constant_loss", 1.0),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path} is missing or damaged; train again into another folder") from error

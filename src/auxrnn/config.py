@@ -23,7 +23,9 @@ Window = int | Literal["full"]
 Objective = Literal["none", "reconstruct", "predict"]
 Placement = Literal["immediate", "past", "past_future"]
 Order = Literal["reversed", "forward"]
-GateInit = Literal["forget-one", "zero", "chrono"]
+GateInit = Literal["forget-one", "zero", "chrono", "uniform"]
+Readout = Literal["last", "mean"]
+LRSchedule = Literal["cosine", "halving", "inverse-sqrt"]
 OptimizerName = Literal["rmsprop", "adam", "sgd", "adadelta"]
 
 
@@ -99,8 +101,10 @@ class ModelConfig:
     drop_connect: float = 0.5
     """Probability that a weight of a head's second layer is dropped in a training step."""
     gate_init: GateInit = "forget-one"
-    """Start of the main network's gate biases: forget-one (1 for the gate that keeps, 0 elsewhere), zero, or chrono
-    (memory of all lengths up to T)."""
+    """Initial gate biases of the main network: forget-one (1 for the forget gate, 0 elsewhere), zero, chrono (memories
+    of all lengths up to T), or uniform (forget gates spread evenly between 0 and 1)."""
+    readout: Readout = "last"
+    """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps."""
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers")
@@ -173,6 +177,9 @@ class ObjectiveConfig:
     """Main steps that the auxiliary loss reaches left of the anchor (reconstruct) or at a time (predict), or full."""
     auxiliary_weight: float = 1.0
     """Weight of the auxiliary loss in joint training."""
+    normalize_auxiliary: bool = False
+    """Divide the auxiliary loss by that of a constant prediction (the variance of the data, or the entropy of its
+    characters): 1 then means that nothing was learned, whatever the data."""
     sampling_steps: int = 100_000
     """Steps over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens."""
     feedback: Literal["sample", "argmax"] = "sample"
@@ -209,9 +216,11 @@ class ScheduleConfig:
     """How gradients become updates: rmsprop (the paper's), adam (tensor2tensor's), sgd (with momentum), adadelta."""
     lr: float = 1e-3
     """Learning rate at the start of each phase; pretraining halves it once, halfway."""
+    lr_schedule: LRSchedule | None = None
+    """How the learning rate changes in each phase: cosine (to zero), halving, or inverse-sqrt (with the root of the
+    updates). None: inverse-sqrt with a warm-up, halving without."""
     warmup_steps: int = 0
-    """Updates in which the learning rate rises to --lr, to fall with the root of the updates after that; 0 halves it
-    instead."""
+    """Updates in which the learning rate rises to --lr (cosine: at most a tenth of the phase)."""
     lr_halving_epochs: float = 300.0
     """Passes over the data after which training with labels halves its learning rate, again and again."""
     clip_norm: float = 1.0
@@ -226,6 +235,8 @@ class ScheduleConfig:
         _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "clip_norm")
         _check_finite(self, "pretrain_epochs", "train_epochs")
         _check_at_least(self, 0, "warmup_steps")
+        if self.lr_schedule == "inverse-sqrt" and not self.warmup_steps:
+            raise ValueError("warmup_steps is 0; with lr_schedule inverse-sqrt it must be at least 1")
         _check_part(self, "label_smoothing")
         _check_at_least(self, 1, "batch_size")
         _check_above_zero(self, "lr", "lr_halving_epochs")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from auxrnn.auxiliary.losses import TokenLoss, sum_cross_entropy, sum_squared_error
+from auxrnn.auxiliary.losses import TokenLoss, divide_loss, sum_cross_entropy, sum_squared_error
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
@@ -38,6 +38,8 @@ class InputSpec(NamedTuple):
     vocabulary_size: int | None
     num_classes: int
     num_steps: int
+    constant_loss: float = 1.0
+    """Auxiliary loss per token of the best constant prediction."""
 
 
 def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
@@ -162,8 +164,10 @@ def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
     cell = _build_cell(model, embedding.embedding_size, model.num_layers)
     _start_gates(cell, model, spec)
     encoder = Encoder(embedding, cell=cell)
-    classifier = _build_head(model, cell, spec.num_classes)
-    return Network(encoder, classifier=classifier, objective=_build_objective(config, spec, encoder))
+    num_read = 2 if model.readout == "mean" else 1
+    classifier = _build_head(model, num_read * cell.output_size, spec.num_classes)
+    objective = _build_objective(config, spec, encoder)
+    return Network(encoder, classifier=classifier, objective=objective, readout=model.readout)
 
 
 def _build_cell(model: ModelConfig, input_size: int, num_layers: int) -> Recurrence:
@@ -175,6 +179,8 @@ def _start_gates(cell: Recurrence, model: ModelConfig, spec: InputSpec) -> None:
         return
     if model.gate_init == "chrono":
         cell.start_chrono(spec.num_steps)
+    elif model.gate_init == "uniform":
+        cell.start_uniform()
     else:
         cell.start_gates(keep=1.0 if model.gate_init == "forget-one" else 0.0)
 
@@ -187,8 +193,8 @@ def _build_embedding(model: ModelConfig, spec: InputSpec) -> Embedding:
     return VectorEmbedding(spec.input_size, embedding_size=model.embedding_size)
 
 
-def _build_head(model: ModelConfig, cell: Recurrence, output_size: int) -> Head:
-    return Head(cell.output_size, head_size=model.head_size, output_size=output_size, drop_connect=model.drop_connect)
+def _build_head(model: ModelConfig, input_size: int, output_size: int) -> Head:
+    return Head(input_size, head_size=model.head_size, output_size=output_size, drop_connect=model.drop_connect)
 
 
 def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> nn.Module | None:
@@ -196,9 +202,11 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> nn
     segment_length = sys.maxsize if segments.segment_length == "full" else segments.segment_length
     geometry = Geometry(segments.num_segments, segment_length, segments.anchor_scope == "batch")
     token_loss: TokenLoss = sum_squared_error if spec.vocabulary_size is None else sum_cross_entropy
+    if loss.normalize_auxiliary:
+        token_loss = divide_loss(token_loss, spec.constant_loss)
     if loss.objective == "none":
         return None
-    head = _build_head(model, encoder.cell, spec.vocabulary_size or spec.input_size)
+    head = _build_head(model, encoder.cell.output_size, spec.vocabulary_size or spec.input_size)
     if loss.objective == "predict":
         num_upper = model.decoder_layers - 1
         upper = _build_cell(model, encoder.cell.output_size, num_upper) if num_upper else None

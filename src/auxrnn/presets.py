@@ -20,11 +20,12 @@ ModelName = Literal[
     "vdcnn",
 ]
 
-_MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window")
+_MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window", "readout")
 AUXILIARY = (
     "objective",
     "auxiliary_window",
     "auxiliary_weight",
+    "normalize_auxiliary",
     "sampling_steps",
     "feedback",
     "num_segments",

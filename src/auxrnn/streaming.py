@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from auxrnn.bptt import STRETCH
 from auxrnn.errors import RunError
 from auxrnn.kernels.lstm import can_run
 from auxrnn.kernels.packed import Packed
@@ -36,6 +37,8 @@ class Stream:
         self._num_classes = network.classifier.output.out_features
         # Each its own tensor: they are moved on in place.
         self._state = RNNState(*(zeros.clone() for zeros in self._network.encoder.initial_state(num_sequences)))
+        self._total_BH = self._state.h_LBH.new_zeros(num_sequences, self._state.h_LBH.shape[2])
+        self._num_steps_B = torch.zeros(num_sequences, dtype=torch.long, device=self._device)
         self._packed = self._pack()
 
     def push(self, x_BS: Steps | ArrayLike) -> Float[Tensor, "B C"]:
@@ -59,10 +62,14 @@ class Stream:
             self._state, self._network.encoder.initial_state(self._num_sequences), strict=True
         ):
             tensor_LBH[:, rows] = fresh_LBH[:, rows]
+        self._total_BH[rows] = 0
+        self._num_steps_B[rows] = 0
 
     def _pack(self) -> Packed | None:
         cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
         head = self._network.classifier
+        if self._network.readout == "mean":
+            return None
         if not isinstance(cell, LSTM) or head.hidden is None or not embedding.is_foldable:
             return None
         if not can_run(head.output.weight, cell.bias[0]):
@@ -81,12 +88,26 @@ class Stream:
 
     @torch.inference_mode()
     def _push_in_torch(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
+        if self._network.readout == "mean":
+            return self._push_with_mean(x_BS)
         row_B = torch.arange(self._num_sequences, device=x_BS.device)
         places = Places(row_B, torch.full_like(row_B, x_BS.shape[1]))
         state = self._network.encoder.visit(x_BS, self._state, places)
+        self._keep(state)
+        return self._network.classify(state).softmax(dim=1)
+
+    def _push_with_mean(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
+        for part_BS in torch.split(x_BS, STRETCH, dim=1):
+            h_BSH, state = self._network.encoder.run(part_BS, self._state)
+            self._total_BH += h_BSH.sum(dim=1)
+            self._keep(state)
+        self._num_steps_B += x_BS.shape[1]
+        mean_BH = self._total_BH / self._num_steps_B.clamp(min=1)[:, None]
+        return self._network.classify(self._state, mean_BH=mean_BH).softmax(dim=1)
+
+    def _keep(self, state: RNNState) -> None:
         for tensor_LBH, moved_LBH in zip(self._state, state, strict=True):
             tensor_LBH.copy_(moved_LBH)
-        return self._network.classify(state).softmax(dim=1)
 
 
 def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | None]:

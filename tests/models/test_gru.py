@@ -99,3 +99,13 @@ def test_starting_with_forget_one_sets_update_gates_alone():
     for bias_G, bias_hh_G in zip(cell.bias, cell.bias_hh, strict=True):
         assert bias_G.reshape(3, 4).tolist() == [[0.0] * 4, [1.0] * 4, [0.0] * 4]
         assert not bias_hh_G.any()
+
+
+def test_uniform_gates_keep_evenly_spread_parts_of_their_state():
+    cell = GRU(1, hidden_size=300, num_layers=1)
+    cell.start_uniform()
+    reset_H, update_H, new_H = cell.bias[0].detach().reshape(3, 300)
+    assert not reset_H.any()
+    assert not new_H.any()
+    kept_H = update_H.sigmoid().sort().values
+    assert float((kept_H - (torch.arange(300) + 0.5) / 300).abs().max()) < 1.95 / 300**0.5

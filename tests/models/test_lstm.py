@@ -149,3 +149,18 @@ def test_chrono_of_the_shortest_sequences_remembers_one_step(num_steps):
     cell = LSTM(1, hidden_size=4, num_layers=1)
     cell.start_chrono(num_steps)
     assert not cell.bias[0].any()
+
+
+def test_uniform_gates_keep_evenly_spread_parts_of_their_cells():
+    num_units = 300
+    cell = LSTM(1, hidden_size=num_units, num_layers=2)
+    cell.start_uniform()
+    for bias_G in cell.bias:
+        input_H, forget_H, cell_H, output_H = bias_G.detach().reshape(4, num_units)
+        assert torch.equal(input_H, -forget_H)
+        assert not cell_H.any()
+        assert not output_H.any()
+        kept_H = forget_H.sigmoid().double().sort().values
+        assert 1 / num_units - 1e-6 <= float(kept_H[0]) <= float(kept_H[-1]) <= 1 - 1 / num_units + 1e-6
+        # Kolmogorov-Smirnov against U(0, 1); 1.95 / sqrt(n) is the 99.9% quantile.
+        assert float((kept_H - (torch.arange(num_units) + 0.5) / num_units).abs().max()) < 1.95 / num_units**0.5

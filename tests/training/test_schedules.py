@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn.training.schedules import pretrain_lr, train_lr, true_token_probability, warmup_lr
+from auxrnn.training.schedules import cosine_lr, pretrain_lr, train_lr, true_token_probability, warmup_lr
 
 STEPS = st.integers(0, 10**7)
 RATES = st.floats(1e-6, 1.0)
@@ -66,3 +66,20 @@ def test_a_warm_up_is_tensor2tensors():
 def test_a_warm_up_never_exceeds_its_rate_and_reaches_it_once(step, warmup_steps, lr):
     assert 0 < warmup_lr(step, warmup_steps=warmup_steps, lr=lr) <= lr
     assert warmup_lr(warmup_steps - 1, warmup_steps=warmup_steps, lr=lr) == lr
+
+
+@given(step=STEPS, num_steps=st.integers(1, 10**6), warmup_steps=st.integers(0, 10**4), lr=RATES)
+def test_a_cosine_rises_in_its_warm_up_and_falls_to_nearly_zero(step, num_steps, warmup_steps, lr):
+    step %= num_steps
+    rate, following, last = (
+        cosine_lr(at, num_steps=num_steps, warmup_steps=warmup_steps, lr=lr) for at in (step, step + 1, num_steps - 1)
+    )
+    warmup = min(warmup_steps, num_steps // 10)
+    assert 0 < rate <= lr
+    assert rate < following if step + 1 < warmup else step + 1 >= num_steps or following <= rate
+    assert num_steps < 100 or last < 1e-3 * lr
+
+
+def test_a_cosine_is_at_half_its_rate_halfway_after_the_warm_up():
+    assert cosine_lr(550, num_steps=1000, warmup_steps=100, lr=2.0) == pytest.approx(1.0)
+    assert [cosine_lr(step, num_steps=1000, warmup_steps=100, lr=2.0) for step in (0, 99, 100)] == [0.02, 2.0, 2.0]

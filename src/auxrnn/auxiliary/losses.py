@@ -29,6 +29,16 @@ def sum_cross_entropy(
     return LossSum(torch.where(is_target_MS, error_MS, 0.0).sum(), is_target_MS.sum())
 
 
+def divide_loss(token_loss: TokenLoss, divisor: float) -> TokenLoss:
+    """Return a loss in units of `divisor`, so that one weight suits data of any scale."""
+
+    def divided(output_MSO: Tensor, target_MS: Tensor, is_target_MS: Tensor) -> LossSum:
+        total, num_tokens = token_loss(output_MSO, target_MS, is_target_MS)
+        return LossSum(total / divisor, num_tokens)
+
+    return divided
+
+
 def find_targets(segments: Segments) -> Bool[Tensor, "M S"]:
     """Mark the steps at which each segment has a target; shorter segments have fewer."""
     step_1S = torch.arange(int(segments.length_M.max()), device=segments.length_M.device)[None]

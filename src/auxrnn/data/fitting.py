@@ -12,6 +12,8 @@ from auxrnn.data.series import Moments, SeriesFormat
 from auxrnn.data.texts import NUM_CODE_POINTS, TextFormat, choose_alphabet
 from auxrnn.errors import UsageError
 
+NUM_MEASURED = 1000
+
 
 class Reading(NamedTuple):
     """How a user wants sequences to be read."""
@@ -46,6 +48,25 @@ def fit(form: Format, train: Split, reading: Reading) -> Format:
             moments.add(value_KD)
         return moments.fit(form)
     return form
+
+
+def measure_constant_loss(train: Split) -> float:
+    """Return the auxiliary loss per step of the best constant prediction: variance of vectors, entropy of tokens.
+
+    Measured on at most `NUM_MEASURED` training examples; 1 where nothing ever changes, so that it can be divided by.
+    """
+    chosen = np.unique(np.linspace(0, train.num_examples - 1, min(NUM_MEASURED, train.num_examples)).astype(np.int64))
+    encoded = [train.encoding.encode(value_K) for value_K in train.select(chosen).values()]
+    value_K = np.concatenate(encoded) if encoded else np.zeros((0, 1), np.float32)
+    if not len(value_K):
+        return 1.0
+    if np.issubdtype(value_K.dtype, np.integer):
+        share_V = np.bincount(value_K) / len(value_K)
+        share_V = share_V[share_V > 0]
+        loss = float(-(share_V * np.log(share_V)).sum())
+    else:
+        loss = float(value_K.astype(np.float64).var(axis=0).sum())
+    return loss if loss > 0 else 1.0
 
 
 def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:

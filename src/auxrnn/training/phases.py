@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from auxrnn.training.schedules import pretrain_lr, train_lr, warmup_lr
+from auxrnn.config import LRSchedule
+from auxrnn.training.schedules import cosine_lr, pretrain_lr, train_lr, warmup_lr
 
 
 class Phase(NamedTuple):
@@ -15,10 +16,13 @@ class Phase(NamedTuple):
     lr: float
     halving_steps: float
     warmup_steps: int = 0
+    lr_schedule: LRSchedule = "halving"
 
     def lr_at(self, step: int) -> float:
-        """Give the learning rate of update `step` (0-based) of this phase."""
-        if self.warmup_steps:
+        """Return the learning rate of update `step` (0-based) of this phase."""
+        if self.lr_schedule == "cosine":
+            return cosine_lr(step, num_steps=self.num_steps, warmup_steps=self.warmup_steps, lr=self.lr)
+        if self.lr_schedule == "inverse-sqrt":
             return warmup_lr(step, warmup_steps=self.warmup_steps, lr=self.lr)
         if self.is_supervised:
             return train_lr(step, halving_steps=self.halving_steps, lr=self.lr)
@@ -31,6 +35,7 @@ class Rates(NamedTuple):
     lr: float
     halving_steps: float
     warmup_steps: int = 0
+    lr_schedule: LRSchedule = "halving"
 
 
 def plan_phases(

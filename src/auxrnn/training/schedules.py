@@ -1,5 +1,7 @@
 """Pure functions from a step to a rate or a probability (section 4.1; the warm-up is tensor2tensor's)."""
 
+import math
+
 
 def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
     """Give the rate of pretraining: halved once, halfway."""
@@ -9,6 +11,14 @@ def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
 def train_lr(step: int, *, halving_steps: float, lr: float) -> float:
     """Give the rate of training with labels: halved after every `halving_steps`."""
     return float(lr * 0.5 ** (step // halving_steps))
+
+
+def cosine_lr(step: int, *, num_steps: int, warmup_steps: int, lr: float) -> float:
+    """Return a rate that rises to `lr` in a warm-up of at most a tenth of the phase, then falls to zero on a cosine."""
+    warmup = min(warmup_steps, num_steps // 10)
+    if step < warmup:
+        return lr * (step + 1) / warmup
+    return lr * (1 + math.cos(math.pi * (step - warmup) / max(num_steps - warmup, 1))) / 2
 
 
 def warmup_lr(step: int, *, warmup_steps: int, lr: float) -> float:

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.bptt import Reading, last_states, read, read_all
-from auxrnn.config import Window
+from auxrnn.bptt import Reading, last_states, read, read_all, read_with_mean
+from auxrnn.config import Readout, Window
 from auxrnn.errors import UsageError
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.heads import Head
@@ -41,26 +41,42 @@ class Objective(Protocol):
 
 
 class Network(nn.Module):
-    """A recurrent system: the main network, the classifier on its last state, and what the auxiliary loss needs."""
+    """A recurrent system: the main network, the classifier on what it read, and what the auxiliary loss needs.
 
-    def __init__(self, encoder: Encoder, *, classifier: Head, objective: nn.Module | None) -> None:
+    With the readout `mean` the classifier sees the mean of all outputs beside the last one.
+    """
+
+    def __init__(
+        self, encoder: Encoder, *, classifier: Head, objective: nn.Module | None, readout: Readout = "last"
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.classifier = classifier
         self.objective = objective
+        self.readout = readout
 
     @property
     def device(self) -> torch.device:
         """Where the weights live."""
         return self.classifier.output.weight.device
 
-    def classify(self, state: RNNState, kept_CF: Float[Tensor, "C F"] | None = None) -> Float[Tensor, "B C"]:
-        """Give the logits of the classes, from the top layer's last output."""
-        logits_BC: Tensor = self.classifier(state.h_LBH[-1], kept_CF)
+    def classify(
+        self,
+        state: RNNState,
+        kept_CF: Float[Tensor, "C F"] | None = None,
+        *,
+        mean_BH: Float[Tensor, "B H"] | None = None,
+    ) -> Float[Tensor, "B C"]:
+        """Return the logits of the classes, from the top layer's last output and, if read out, the mean of all."""
+        last_BH = state.h_LBH[-1]
+        logits_BC: Tensor = self.classifier(last_BH if mean_BH is None else torch.cat([last_BH, mean_BH], 1), kept_CF)
         return logits_BC
 
     def logits(self, batch: SequenceBatch) -> Float[Tensor, "B C"]:
         """Read whole sequences as they are used, without gradients for the main network."""
+        if self.readout == "mean":
+            state, mean_BH = read_with_mean(self.encoder, batch.x_BT, window=0, first_B=batch.first_B)
+            return self.classify(state, mean_BH=mean_BH)
         return self.classify(read(self.encoder, batch.x_BT, window=0, first_B=batch.first_B))
 
 
@@ -161,9 +177,9 @@ def _compute_recurrent(
         objective = as_objective(network)
         segments = objective.sample(batch.length_B, rng=draws.rng("segments"))
         readings.append(objective.reading(batch, segments))
-    if task.is_supervised:
+    if task.is_supervised and network.readout == "last":
         readings.append(last_states(batch.x_BT, window=task.supervised_window))
-    states = read_all(network.encoder, batch.x_BT, readings, first_B=batch.first_B)
+    states = read_all(network.encoder, batch.x_BT, readings, first_B=batch.first_B) if readings else []
     auxiliary = supervised = num_correct = None
     if segments is not None:
         auxiliary = as_objective(network).loss(
@@ -171,7 +187,12 @@ def _compute_recurrent(
         )
     if task.is_supervised:
         kept_CF = network.classifier.draw_kept(draws.rng("classifier drop-connect"))
-        logits_BC = network.classify(states[-1], kept_CF)
+        mean_BH = None
+        if network.readout == "mean":
+            window = task.supervised_window
+            state, mean_BH = read_with_mean(network.encoder, batch.x_BT, window=window, first_B=batch.first_B)
+            states.append(state)
+        logits_BC = network.classify(states[-1], kept_CF, mean_BH=mean_BH)
         supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=task.label_smoothing)
     return Losses(supervised, auxiliary, num_correct)
 

@@ -41,6 +41,12 @@ class GRU(nn.Module):
         for bias_G in self.bias:
             self._update_gate(bias_G).uniform_(1, max(longest - 1, 1)).log_()
 
+    def start_uniform(self) -> None:
+        """Spread the update gates evenly between 0 and 1 (uniform gate initialization: Gu et al., 2020)."""
+        size = self.hidden_size
+        for bias_G in self.bias:
+            self._update_gate(bias_G).uniform_(1 / size, 1 - 1 / size).logit_()
+
     def start_gates(self, *, keep: float) -> None:
         """Set the biases of the gate that keeps the state; those of the others are zero."""
         for bias_G in self.bias:

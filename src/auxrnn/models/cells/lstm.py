@@ -51,6 +51,14 @@ class LSTM(nn.Module):
             bias_G.detach()[:size] = -forget_H
             bias_G.detach()[size : 2 * size] = forget_H
 
+    def start_uniform(self) -> None:
+        """Spread the forget gates evenly between 0 and 1 (uniform gate initialization: Gu et al., 2020)."""
+        size = self.hidden_size
+        for bias_G in self.bias:
+            forget_H = torch.logit(torch.empty(size).uniform_(1 / size, 1 - 1 / size))
+            bias_G.detach()[:size] = -forget_H
+            bias_G.detach()[size : 2 * size] = forget_H
+
     def initial_state(self, num_rows: int) -> RNNState:
         """Give zeros for each row, where the weights live."""
         zeros_LBH = self.bias[0].new_zeros(self.num_layers, num_rows, self.hidden_size)
