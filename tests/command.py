@@ -10,6 +10,7 @@ from auxrnn import cli
 TINY = [
     "--hidden-size", "4", "--embedding-size", "4", "--head-size", "8", "--train-examples", "40", "--batch-size", "20",
     "--segment-length", "10", "--auxiliary-window", "5", "--supervised-window", "5", "--threads", "1",
+    "--recipe", "paper",
 ]  # fmt: skip
 TWO_AND_TWO = ["--pretrain-steps", "2", "--train-steps", "2"]
 

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, RunConfig
+from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, RunConfig, decided
 from auxrnn.data.batches import Batches
 from auxrnn.data.sequences import Split, Splits
 from auxrnn.data.strata import draw_stratified
@@ -13,7 +13,7 @@ from auxrnn.training.phases import Phase, Rates, plan_phases
 from auxrnn.training.record import Recorder
 from auxrnn.training.step import Trainable
 
-NUM_TRAIN_EVALUATED = 1000
+NUM_EVALUATED = 1000
 
 
 def build_session(
@@ -23,7 +23,7 @@ def build_session(
 
     Examples without a label count in pretraining, and are left out afterwards.
     """
-    batch_size, seed = config.schedule.batch_size, config.seed
+    batch_size, seed = decided(config.schedule.batch_size), config.seed
     labeled = splits.train.labeled()
     pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed)
     batches = Batches(labeled, batch_size=batch_size, seed=seed)
@@ -31,7 +31,12 @@ def build_session(
         network=network,
         batches=batches,
         pretrain_batches=pretrain_batches,
-        splits=splits._replace(train=_draw_some(labeled, seed)),
+        splits=splits._replace(
+            train=_draw_some(labeled, seed),
+            validation=splits.validation
+            if config.evaluate_all or splits.validation is None
+            else _draw_some(splits.validation, seed),
+        ),
         phases=build_phases(config, batches.steps_per_epoch, pretrain_steps_per_epoch=pretrain_batches.steps_per_epoch),
         settings=_build_settings(config),
         recorder=recorder,
@@ -57,11 +62,11 @@ def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_
     )
 
 
-def _draw_some(train: Split, seed: int) -> Split:
-    """Draw the training examples that are evaluated beside the test split, always the same."""
+def _draw_some(split: Split, seed: int) -> Split:
+    """Draw the examples of a split that are evaluated while training, always the same."""
     rng = Draws(seed, "data", 0).rng("take_examples")
-    num_examples = min(NUM_TRAIN_EVALUATED, train.num_examples)
-    return train.select(draw_stratified(train.label_N, num_examples=num_examples, rng=rng))
+    num_examples = min(NUM_EVALUATED, split.num_examples)
+    return split.select(draw_stratified(split.label_N, num_examples=num_examples, rng=rng))
 
 
 def _num_steps(steps: int | None, epochs: float | None, steps_per_epoch: int, default: int) -> int:
@@ -73,13 +78,15 @@ def _num_steps(steps: int | None, epochs: float | None, steps_per_epoch: int, de
 def _build_settings(config: RunConfig) -> Settings:
     return Settings(
         seed=config.seed,
-        supervised_window=config.loss.supervised_window,
+        supervised_window=decided(config.loss.supervised_window),
         auxiliary_weight=config.loss.auxiliary_weight,
-        sampling_steps=config.loss.sampling_steps,
+        sampling_steps=decided(config.loss.sampling_steps),
         clip_norm=config.schedule.clip_norm,
         label_smoothing=config.schedule.label_smoothing,
         optimizer=config.schedule.optimizer,
         evaluate_every=config.evaluate_every,
         checkpoint_every=config.checkpoint_every,
         log_every=config.log_every,
+        evaluate_all=config.evaluate_all,
+        patience=config.patience,
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, decided
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.fitting import Reading, adopt, fit, measure_constant_loss, settle
 from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
@@ -40,7 +40,8 @@ class ModelCard(NamedTuple):
 def choose(config: RunConfig) -> Choice:
     """Give what a config says of the splits."""
     data = config.data
-    return Choice(config.seed, data.test_fraction, data.validation_fraction, data.train_examples, data.label_fraction)
+    fraction = decided(data.validation_fraction)
+    return Choice(config.seed, data.test_fraction, fraction, data.train_examples, data.label_fraction)
 
 
 def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start: ModelCard | None = None) -> ModelCard:

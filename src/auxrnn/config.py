@@ -7,7 +7,7 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import tyro
 
@@ -19,6 +19,8 @@ LARGEST_LR = 1e38
 MOST_CHARACTERS = 60_000
 DEFAULT_MODEL: ModelName = "lstm"
 
+Auto = Literal["auto"]
+"""Chosen from the data and the time there is when a run is made; its config.json has the value."""
 Window = int | Literal["full"]
 Objective = Literal["none", "reconstruct", "predict"]
 Placement = Literal["immediate", "past", "past_future"]
@@ -68,8 +70,9 @@ class DataConfig:
     """Part of the training examples that keep their label; the others only help in pretraining."""
     test_fraction: float = 0.2
     """Part of DATA that is drawn to test on, where it has no test split; the same whatever the seed."""
-    validation_fraction: float = 0.0
-    """Part of the training split held out to choose the best weights on; the paper holds out none."""
+    validation_fraction: float | Auto = 0.0
+    """Part of the training split held out as validation split, on which the best weights are chosen; the paper holds
+    out none. auto: the data's own validation split, else a tenth (a fifth of small sets)."""
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "image_size", "enlarge_to", "alphabet_size", "max_length", "train_examples")
@@ -103,8 +106,9 @@ class ModelConfig:
     gate_init: GateInit = "forget-one"
     """Initial gate biases of the main network: forget-one (1 for the forget gate, 0 elsewhere), zero, chrono (memories
     of all lengths up to T), or uniform (forget gates spread evenly between 0 and 1)."""
-    readout: Readout = "last"
-    """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps."""
+    readout: Readout | Auto = "last"
+    """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps.
+    auto: compared on the validation split if there is a budget in minutes, else last."""
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers")
@@ -150,7 +154,7 @@ class SegmentConfig:
 
     num_segments: int = 1
     """Segments per sequence: the paper's n."""
-    segment_length: Window = 600
+    segment_length: Window | Auto = 600
     """Tokens to predict in each segment: the paper's l; clipped where the sequence is shorter. full is all of it."""
     placement: Placement = "past_future"
     """Where reconstruct's segment lies: right before the anchor, anywhere before it, or also across it."""
@@ -161,7 +165,7 @@ class SegmentConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "num_segments")
-        if self.segment_length != "full":
+        if self.segment_length not in ("full", "auto"):
             _check_at_least(self, 1, "segment_length")
 
 
@@ -169,26 +173,29 @@ class SegmentConfig:
 class ObjectiveConfig:
     """The auxiliary loss, and how far back each loss may reach."""
 
-    objective: Objective = "reconstruct"
-    """Auxiliary loss: none, reconstruct (r-LSTM) or predict (p-LSTM); with --model, none unless it is asked for."""
-    supervised_window: Window = 300
-    """Last steps that the classification loss reaches; full is back-propagation through the whole sequence."""
-    auxiliary_window: Window = 300
+    objective: Objective | Auto = "reconstruct"
+    """Auxiliary loss: none, reconstruct (r-LSTM) or predict (p-LSTM); with another --model, none unless it is asked
+    for. auto: reconstruct, and with a budget in minutes only if it beats none on the validation split."""
+    supervised_window: Window | Auto = 300
+    """Last steps that the classification loss reaches; full is back-propagation through the whole sequence.
+    auto: full up to 1,000 steps or where the time allows it, else 300."""
+    auxiliary_window: Window | Auto = 300
     """Main steps that the auxiliary loss reaches left of the anchor (reconstruct) or at a time (predict), or full."""
     auxiliary_weight: float = 1.0
     """Weight of the auxiliary loss in joint training."""
     normalize_auxiliary: bool = False
     """Divide the auxiliary loss by that of a constant prediction (the variance of the data, or the entropy of its
     characters): 1 then means that nothing was learned, whatever the data."""
-    sampling_steps: int = 100_000
-    """Steps over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens."""
+    sampling_steps: int | Auto = 100_000
+    """Updates over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens.
+    auto: the whole run."""
     feedback: Literal["sample", "argmax"] = "sample"
     """How a predicted character is chosen when it is fed back (characters only)."""
 
     def __post_init__(self) -> None:
         for name in ("supervised_window", "auxiliary_window"):
             window = getattr(self, name)
-            if window != "full" and window < 0:
+            if not isinstance(window, str) and window < 0:
                 raise ValueError(f"{name} is {window}; it must be 0, a positive number of steps, or full")
         if self.objective == "predict" and self.auxiliary_window == 0:
             raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
@@ -210,8 +217,8 @@ class ScheduleConfig:
     """The same in passes over the training data; the paper takes 1000."""
     joint: bool = True
     """Keep the auxiliary loss while training with labels."""
-    batch_size: int = 128
-    """Sequences in one update."""
+    batch_size: int | Auto = 128
+    """Sequences in one update. auto: 64, and fewer for small sets."""
     optimizer: OptimizerName = "rmsprop"
     """How gradients become updates: rmsprop (the paper's), adam (tensor2tensor's), sgd (with momentum), adadelta."""
     lr: float = 1e-3
@@ -268,9 +275,14 @@ class RunConfig:
     """Updates between checkpoints; at most this much work is lost to a power cut."""
     log_every: int = 50
     """Updates between lines of metrics.jsonl."""
+    evaluate_all: bool = True
+    """Evaluate also the test split and part of the training split while training, for curves; otherwise the test split
+    is evaluated once, at the end, and a fixed part of the validation split before that."""
+    patience: int | None = None
+    """Evaluations without a better accuracy on the validation split after which training with labels ends early."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every")
+        _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every", "patience")
         if self.loss.objective != "none" and "objective" not in PRESETS[self.model.model].options:
             raise ValueError(
                 f"objective is {self.loss.objective}; {self.model.model} reads whole sequences and carries no auxiliary"
@@ -301,10 +313,19 @@ class RunConfig:
         return has_default_pretraining or train == (None, None) or any(value for value in pretrain + train)
 
 
+Value = TypeVar("Value")
+
+
+def decided(value: Value | Auto) -> Value:
+    """Return a value that is no longer open: `planning` has chosen what was left to auto."""
+    assert value != "auto", "a config must be planned before it is used"
+    return value
+
+
 def _check_at_least(config: object, smallest: int, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
-        if value is not None and not value >= smallest:
+        if value is not None and value != "auto" and not value >= smallest:
             raise ValueError(f"{name} is {value}; it must be at least {smallest}")
 
 
@@ -317,8 +338,9 @@ def _check_finite(config: object, *names: str) -> None:
 
 def _check_part(config: object, *names: str) -> None:
     for name in names:
-        if not 0 <= getattr(config, name) < 1:
-            raise ValueError(f"{name} is {getattr(config, name)}; it must be from 0 to below 1")
+        value = getattr(config, name)
+        if value != "auto" and not 0 <= value < 1:
+            raise ValueError(f"{name} is {value}; it must be from 0 to below 1")
 
 
 def _check_above_zero(config: object, *names: str) -> None:

@@ -11,7 +11,7 @@ from auxrnn.auxiliary.losses import TokenLoss, divide_loss, sum_cross_entropy, s
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
-from auxrnn.config import ModelConfig, RunConfig
+from auxrnn.config import ModelConfig, Readout, RunConfig, Window, decided
 from auxrnn.errors import UsageError
 from auxrnn.models.baselines.char_cnn import CharCNN
 from auxrnn.models.baselines.conv_rnn import ConvRNN
@@ -164,10 +164,11 @@ def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
     cell = _build_cell(model, embedding.embedding_size, model.num_layers)
     _start_gates(cell, model, spec)
     encoder = Encoder(embedding, cell=cell)
-    num_read = 2 if model.readout == "mean" else 1
+    readout: Readout = decided(model.readout)
+    num_read = 2 if readout == "mean" else 1
     classifier = _build_head(model, num_read * cell.output_size, spec.num_classes)
     objective = _build_objective(config, spec, encoder)
-    return Network(encoder, classifier=classifier, objective=objective, readout=model.readout)
+    return Network(encoder, classifier=classifier, objective=objective, readout=readout)
 
 
 def _build_cell(model: ModelConfig, input_size: int, num_layers: int) -> Recurrence:
@@ -199,25 +200,27 @@ def _build_head(model: ModelConfig, input_size: int, output_size: int) -> Head:
 
 def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> nn.Module | None:
     model, segments, loss = config.model, config.segments, config.loss
-    segment_length = sys.maxsize if segments.segment_length == "full" else segments.segment_length
-    geometry = Geometry(segments.num_segments, segment_length, segments.anchor_scope == "batch")
+    if loss.objective == "none":
+        return None
+    segment_length: Window = decided(segments.segment_length)
+    window: Window = decided(loss.auxiliary_window)
+    num_tokens = sys.maxsize if segment_length == "full" else segment_length
+    geometry = Geometry(segments.num_segments, num_tokens, segments.anchor_scope == "batch")
     token_loss: TokenLoss = sum_squared_error if spec.vocabulary_size is None else sum_cross_entropy
     if loss.normalize_auxiliary:
         token_loss = divide_loss(token_loss, spec.constant_loss)
-    if loss.objective == "none":
-        return None
     head = _build_head(model, encoder.cell.output_size, spec.vocabulary_size or spec.input_size)
     if loss.objective == "predict":
         num_upper = model.decoder_layers - 1
         upper = _build_cell(model, encoder.cell.output_size, num_upper) if num_upper else None
-        return Predict(upper, head=head, token_loss=token_loss, geometry=geometry, window=loss.auxiliary_window)
+        return Predict(upper, head=head, token_loss=token_loss, geometry=geometry, window=window)
     return Reconstruct(
         _build_decoder(config, spec, encoder, head),
         token_loss=token_loss,
         geometry=geometry,
         placement=segments.placement,
         order=segments.order,
-        window=loss.auxiliary_window,
+        window=window,
     )
 
 

@@ -62,7 +62,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
         hint = "write lines such as: supervised-window = 28"
         raise UsageError(f"{path} is not a TOML file ({reason}); {hint}") from error
-    flags = [name.replace("_", "-") for name in field_types()]
+    flags = ["recipe", *(name.replace("_", "-") for name in field_types())]
     for name, value in raw.items():
         if isinstance(value, dict):
             raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
@@ -70,7 +70,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise UsageError(f"{path}: unknown key {name!r}{nearest(name, flags)}")
     values = {name.replace("-", "_"): value for name, value in raw.items()}
     try:
-        unflatten({"data": ""} | values)
+        unflatten({"data": ""} | {name: value for name, value in values.items() if name != "recipe"})
     except UsageError as error:
         sentence = name_fields(str(error), like="'{}'")
         raise UsageError(f"{path}: {sentence}") from error
@@ -88,7 +88,7 @@ def to_flags(config: RunConfig) -> list[str]:
     model = config.model.model
     is_default = model == DEFAULT_MODEL
     defaults = flatten(unflatten({"data": config.data.data} | ({} if is_default else {"model": model})))
-    words = [config.data.data] + ([] if is_default else ["--model", model])
+    words = [config.data.data, "--recipe", "paper"] + ([] if is_default else ["--model", model])
     for name, value in values.items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):

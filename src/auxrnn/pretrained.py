@@ -1,7 +1,7 @@
 """A first phase trained once and used by many runs: it knows nothing of labels, so what comes after may differ.
 
 A run that adopts the first phase of another goes on from its last checkpoint as if it had been stopped there, and ends
-with the same bytes as a run that pretrained by itself.
+with the same weights, byte for byte, as a run that pretrained by itself.
 """
 
 from dataclasses import replace
@@ -17,6 +17,7 @@ from auxrnn.training.checkpoint import newest_path
 
 # What begins with the labels, and what it is set to in a run that ends before them.
 OF_LABELS: dict[str, Any] = {
+    "label_fraction": 1.0,
     "supervised_window": "full",
     "train_steps": 0,
     "train_epochs": None,
@@ -36,6 +37,7 @@ def first_phase(config: RunConfig) -> RunConfig | None:
         return None
     return replace(
         config,
+        data=replace(config.data, label_fraction=OF_LABELS["label_fraction"]),
         loss=replace(loss, **{name: value for name, value in OF_LABELS.items() if name in vars(loss)}),
         schedule=replace(schedule, **{name: value for name, value in OF_LABELS.items() if name in vars(schedule)}),
     )

@@ -41,7 +41,7 @@ class TrainingProgress:
             # The first update seen may not be the phase's first: a resumed run begins in the middle.
             self.started[name] = (now, tick.step)
             self.bar.start_task(self.tasks[name])
-        self.bar.update(self.tasks[name], completed=tick.step, status=describe_scores(tick.means | tick.scores))
+        self.bar.update(self.tasks[name], completed=tick.step, status=_describe_tick(tick))
         is_last = tick.step == tick.phase.num_steps
         if not self.console.is_terminal and (is_last or now - self.last_line > SECONDS_BETWEEN_LINES):
             self.last_line = now
@@ -51,8 +51,8 @@ class TrainingProgress:
         start, first_step = self.started[tick.phase.name]
         done = tick.step - first_step
         left = (now - start) / done * (tick.phase.num_steps - tick.step) if done else 0.0
-        scores = describe_scores(tick.means | tick.scores)
-        return f"{tick.phase.name} {tick.step}/{tick.phase.num_steps}  {scores}  {describe_seconds(left)} left"
+        place = f"{tick.phase.name} {tick.step}/{tick.phase.num_steps}"
+        return f"{place}  {_describe_tick(tick)}  {describe_seconds(left)} left"
 
 
 class ReadingProgress:
@@ -99,6 +99,12 @@ def make_bars(console: Console) -> Progress:
     )
 
 
+def _describe_tick(tick: Tick) -> str:
+    """Describe the training batches, and the validation split if it was just evaluated; never the test split."""
+    validation = {name: score for name, score in tick.scores.items() if name.startswith("validation_")}
+    return describe_scores(tick.means | validation)
+
+
 def describe_scores(scores: dict[str, float]) -> str:
     """Give losses and accuracies in a few words."""
     words = []
@@ -108,6 +114,8 @@ def describe_scores(scores: dict[str, float]) -> str:
         words.append(f"auxiliary {scores['auxiliary_loss']:.4f}")
     accuracies = {split: scores.get(f"{split}_accuracy") for split in ("train", "validation", "test")}
     words += [f"{split} {accuracy:.1f}%" for split, accuracy in accuracies.items() if accuracy is not None]
+    if "test_macro_f1" in scores:
+        words.append(f"balanced {scores['test_balanced_accuracy']:.1f}%  macro F1 {scores['test_macro_f1']:.1f}%")
     return "  ".join(words)
 
 

@@ -49,7 +49,7 @@ from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.networks import build_network
 from auxrnn.plain_config import READABLE_FORMATS, RUN_FORMAT, to_json, unflatten
 from auxrnn.training.checkpoint import load_newest, newest_path
-from auxrnn.training.loop import Session, save_weights, train
+from auxrnn.training.loop import BEST, Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder
 from auxrnn.training.step import Trainable
 
@@ -76,6 +76,7 @@ class TrainedRun(NamedTuple):
     config: RunConfig
     card: ModelCard
     network: Trainable
+    weights: Weights = "final"
 
 
 def settle(config: RunConfig) -> RunConfig:
@@ -198,6 +199,8 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     _move(network, config)
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     recorder = ListRecorder() if folder is None else FileRecorder(folder / "metrics.jsonl")
+    if config.patience is not None and splits.validation is None:
+        raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")
     return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
@@ -270,12 +273,16 @@ def is_finished(folder: Path) -> bool:
     return (folder / "model.safetensors").is_file()
 
 
-def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
-    """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow."""
+def load_run(folder: Path, *, weights: Weights | None = None) -> TrainedRun:
+    """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow.
+
+    Unless others are named, the weights are the best on the validation split, of a run without one the final ones.
+    """
     config = read_config(folder)
     if not is_finished(folder):
         raise RunError(f"{folder} has not finished training; `auxrnn resume {folder}` continues it")
-    path = folder / ("model.safetensors" if weights == "final" else "model-best.safetensors")
+    weights = weights or ("best" if (folder / BEST).is_file() else "final")
+    path = folder / (BEST if weights == "best" else "model.safetensors")
     if not path.is_file():
         raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
     card = read_card(folder)
@@ -286,7 +293,7 @@ def load_run(folder: Path, *, weights: Weights = "final") -> TrainedRun:
         network.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
-    return TrainedRun(config, card, network)
+    return TrainedRun(config, card, network, weights)
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:

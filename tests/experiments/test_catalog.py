@@ -20,7 +20,7 @@ from auxrnn.experiments.workers import Folders
 from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
 
-SCALES = ("smoke", "desk", "paper")
+SCALES = ("smoke", "desk", "full", "paper")
 PUBLISHED = {
     "hidden_size": 128,
     "num_layers": 1,
@@ -58,7 +58,7 @@ def differing(values, **expected):
 
 def test_the_catalog_has_the_six_tables_and_the_four_figures_with_numbers():
     names = [*(f"table{number}" for number in range(1, 7)), *(f"figure{number}" for number in range(3, 7))]
-    assert list(PAGE_ORDER) == [*names, "mnist784"]
+    assert list(PAGE_ORDER) == [*names, "mnist784", "few_labels"]
     for name in names:
         assert EXPERIMENTS[name].TITLE.startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
 
@@ -183,7 +183,7 @@ def test_at_the_papers_scale_the_unrestricted_r_lstm_has_two_layers_of_512_units
     assert differing(values, **large, supervised_window="full", joint=False) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("table1", "mnist784")])
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("table1", "mnist784", "few_labels")])
 def test_on_a_desk_all_runs_of_a_table_have_the_same_number_of_updates(name):
     schedules = [job.config.schedule for job in jobs_of(name, DESK_SCALE)]
     updates = {(schedule.pretrain_steps or 0) + schedule.train_steps for schedule in schedules}

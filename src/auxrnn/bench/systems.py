@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from auxrnn.bench.peers import make_linear, make_lstm, run_lstm, take_weights
 from auxrnn.bench.sizes import Sizes
 from auxrnn.bench.timing import Call
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, Window, decided
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
@@ -98,7 +98,8 @@ def _full_step(network: FullBPTT, x_TBD: Tensor, label_B: Tensor, *, config: Run
 
 def _auxiliary_step(network: Network, batch: SequenceBatch, *, config: RunConfig) -> Call:
     optimizer = RMSProp(network.parameters(), lr=config.schedule.lr)
-    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=config.loss.supervised_window)
+    window: Window = decided(config.loss.supervised_window)
+    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=window)
     numbers = itertools.count()
 
     def step() -> None:

@@ -2,43 +2,67 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, cast, get_args
 
 from auxrnn import runs
 from auxrnn.arguments import last_value
 from auxrnn.cli.output import error_console, say
-from auxrnn.config import Objective, RunConfig
+from auxrnn.config import DEFAULT_MODEL, Objective, RunConfig
 from auxrnn.data.datasets import Dataset
 from auxrnn.errors import UsageError
 from auxrnn.plain_config import read_toml, unflatten
-from auxrnn.presets import MODEL_OPTIONS, PRESETS, find_settings
+from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS
 from auxrnn.progress import ReadingProgress
+from auxrnn.recipes import DEFAULT_RECIPE, RecipeName, find_recipe
 
 
-def find_defaults(argv: Sequence[str]) -> RunConfig | None:
-    """Give the defaults of a run where a config file or a model is named; DATA is empty if no file names it.
+def find_defaults(argv: Sequence[str]) -> RunConfig:
+    """Return the defaults of a run: of its recipe and model, and over them those of a config file.
 
-    A model's own settings take the place of the file's: the file may be for another one.
+    The settings of a model named as a flag take the place of the file's: the file may be for another one. DATA is empty
+    if no file names it.
     """
-    path, own = last_value(argv, "--config"), find_settings(last_value(argv, "--model"))
-    if path is None and not own:
-        return None
+    path, flag = last_value(argv, "--config"), last_value(argv, "--model")
     of_file = {} if path is None else read_toml(Path(path))
-    values = of_file | own
-    asked = last_value(argv, "--objective")
-    if asked in get_args(Objective):
-        values["objective"] = asked
-    if values.get("objective") == "none":
-        # A file's pretraining is for its own objective.
-        if of_file.get("objective", "none") != "none":
-            say(f"without the objective {of_file['objective']} and the pretraining of {path}")
-        values = {name: value for name, value in values.items() if not name.startswith("pretrain_")}
+    recipe = find_recipe_name(argv, of_file)
+    model = flag if flag in PRESETS else of_file.get("model", DEFAULT_MODEL)
+    values = find_recipe(recipe, model) | of_file
+    if flag in PRESETS and flag != of_file.get("model", DEFAULT_MODEL):
+        values |= find_recipe(recipe, model) | {"model": model}
+    if model == DEFAULT_MODEL:
+        # Naming the usual network asks for nothing else than not naming it.
+        values.pop("model", None)
+    values = _heed_objective(argv, values, of_file)
     for phase in ("pretrain", "train"):
         # A length given as a flag takes the place of the file's, in whichever unit that stands.
         lengths = {f"{phase}_steps": f"--{phase}-steps", f"{phase}_epochs": f"--{phase}-epochs"}
         if any(last_value(argv, flag) is not None for flag in lengths.values()):
             values = {name: value for name, value in values.items() if name not in lengths}
     return unflatten({"data": ""} | values)
+
+
+def find_recipe_name(argv: Sequence[str], of_file: dict[str, Any]) -> RecipeName:
+    """Return which recipe a command asks for, as a flag or in its config file."""
+    name = last_value(argv, "--recipe") or of_file.pop("recipe", DEFAULT_RECIPE)
+    if name not in get_args(RecipeName):
+        raise UsageError(f"--recipe is {name!r}; it takes one of {', '.join(get_args(RecipeName))}")
+    return cast(RecipeName, name)
+
+
+def _heed_objective(argv: Sequence[str], values: dict[str, Any], of_file: dict[str, Any]) -> dict[str, Any]:
+    """Take the objective of a flag; without one, an option of the auxiliary loss asks for the auxiliary loss."""
+    asked = last_value(argv, "--objective")
+    named = {word.partition("=")[0].replace("_", "-").replace("--no-", "--") for word in argv}
+    if asked in get_args(Objective):
+        values = values | {"objective": asked}
+    elif values.get("objective") == "auto" and named & {"--" + name.replace("_", "-") for name in AUXILIARY}:
+        values = values | {"objective": "reconstruct"}
+    if values.get("objective") == "none":
+        # A file's pretraining is for its own objective.
+        if of_file.get("objective", "none") != "none":
+            say(f"the objective and the pretraining of {last_value(argv, '--config')} are left out")
+        values = {name: value for name, value in values.items() if not name.startswith("pretrain_")}
+    return values
 
 
 def check_run(argv: Sequence[str], config: RunConfig) -> None:

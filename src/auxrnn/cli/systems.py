@@ -7,14 +7,16 @@ from typing import Any
 
 from auxrnn import runs
 from auxrnn.arguments import parse
-from auxrnn.cli.output import Flag, print_json
+from auxrnn.cli.output import Flag, print_json, say
 from auxrnn.cli.run_options import check_run, find_defaults, load_data
 from auxrnn.config import RunConfig
 from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import UsageError
 from auxrnn.networks import count_weights
+from auxrnn.planning import plan
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds
+from auxrnn.recipes import DEFAULT_RECIPE, RecipeName
 from auxrnn.training.cost import estimate_time, time_row
 from auxrnn.training.loop import Session
 from auxrnn.training.memory import (
@@ -80,6 +82,8 @@ class CostArguments:
     """Options of `cost` beside those of the run itself."""
 
     run: RunConfig
+    recipe: RecipeName = DEFAULT_RECIPE
+    """Where the defaults of all options come from: fast or paper, as in `auxrnn train`."""
     config: Path | None = None
     """TOML file with defaults for these options, or a shipped one: paper, mnist14."""
     memory: float | None = None
@@ -99,15 +103,15 @@ def cost(argv: Sequence[str]) -> int:
       auxrnn cost mnist --model transformer
       auxrnn cost needle --length 16384 --model dmca --memory 16
     """
-    run = find_defaults(argv)
-    default = None if run is None else CostArguments(run=run)
+    default = CostArguments(run=find_defaults(argv))
     arguments = parse(CostArguments, argv, "cost", default=default, description=cost.__doc__ or "")
     check_run(argv, arguments.run)
     if arguments.memory is not None and not 0 < arguments.memory < float("inf"):
         raise UsageError(f"--memory is {arguments.memory}; it must be a number of gigabytes above 0")
     config = runs.settle(arguments.run)
     dataset = load_data(config)
-    session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
+    config, prepared = plan(config, dataset, minutes=None, say=say)
+    session = runs.open_session(config, dataset, prepared, None)
     free = find_free_memory(session.network.device)
     given = free if arguments.memory is None else int(arguments.memory * 1e9)
     facts = _find_costs(config, session, given=given, free=free)
@@ -119,7 +123,7 @@ def cost(argv: Sequence[str]) -> int:
 
 
 def _find_costs(config: RunConfig, session: Session, *, given: int | None, free: int | None) -> dict[str, Any]:
-    rows, longest = config.schedule.batch_size, find_longest(session)
+    rows, longest = session.batches.batch_size, find_longest(session)
     hungriest, growth = find_hungriest(session)
     has_attention = "num_heads" in PRESETS[config.model.model].options
     is_padded = "pad_to" in PRESETS[config.model.model].options

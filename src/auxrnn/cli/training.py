@@ -1,6 +1,7 @@
 """`auxrnn train` and `auxrnn resume`."""
 
 import contextlib
+import math
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,17 @@ from auxrnn.arguments import parse
 from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
 from auxrnn.cli.run_options import check_run, find_defaults, load_data
-from auxrnn.config import DEFAULT_MODEL, RunConfig
+from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.data.cache import describe_bytes
 from auxrnn.data.datasets import Dataset, make_splits
 from auxrnn.data.splits import drawn_parts
 from auxrnn.data.summary import describe_alphabet, describe_division, describe_skipped, measure_lengths
-from auxrnn.errors import RunError
+from auxrnn.errors import RunError, UsageError
 from auxrnn.networks import count_weights
+from auxrnn.planning import DEFAULT_MINUTES, plan
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
+from auxrnn.recipes import DEFAULT_RECIPE, RecipeName
 from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.loop import Session
@@ -38,6 +41,12 @@ class TrainArguments:
     run: RunConfig
     out: Path | None = None
     """Run folder to make (None: runs/DATA-MODEL-1, or the next free number)."""
+    recipe: RecipeName = DEFAULT_RECIPE
+    """Where the defaults of all options come from: fast (converges within minutes to an hour of one core) or paper (the
+    published settings)."""
+    minutes: float | None = None
+    """Minutes that the run may take: its length is planned from measured updates (None: 10 with the fast recipe, unless
+    a length is given)."""
     config: Path | None = None
     """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
     pretrained: Path | None = None
@@ -80,12 +89,14 @@ def train(argv: Sequence[str]) -> int:
     """
     arguments = parse_train(argv)
     config = runs.settle(arguments.run)
+    minutes = _find_minutes(arguments)
+    if arguments.out is not None:
+        runs.check_free(arguments.out)
+    dataset = load_data(config)
+    config, prepared = plan(config, dataset, minutes=minutes, say=say)
     folder = arguments.out or _next_free_folder(config)
-    runs.check_free(folder)
     if arguments.pretrained is not None:
         pretrained.check_fits(config, arguments.pretrained)
-    dataset = load_data(config)
-    prepared = runs.prepare(config, dataset)
     session = runs.open_session(config, dataset, prepared, folder)
     _check_memory(config, session)
     source = arguments.pretrained
@@ -95,10 +106,23 @@ def train(argv: Sequence[str]) -> int:
     return _train_to_end(session, folder, is_json=arguments.json)
 
 
+def _find_minutes(arguments: TrainArguments) -> float | None:
+    """Return the budget of a run; None where its length is given in updates or passes, or is the paper's."""
+    schedule, minutes = arguments.run.schedule, arguments.minutes
+    lengths = (schedule.pretrain_steps, schedule.pretrain_epochs, schedule.train_steps, schedule.train_epochs)
+    has_length = any(length is not None for length in lengths)
+    if minutes is None:
+        return None if has_length or arguments.recipe == "paper" else DEFAULT_MINUTES
+    if not 0 < minutes < math.inf:
+        raise UsageError(f"--minutes is {minutes}; it must be a number above 0")
+    if has_length:
+        raise UsageError("--minutes plans the length of both phases; leave out their --...-steps and --...-epochs")
+    return minutes
+
+
 def parse_train(argv: Sequence[str]) -> TrainArguments:
     """Give what `auxrnn train` is asked for: flags, over the values of a config file, over the defaults."""
-    run = find_defaults(argv)
-    default = None if run is None else TrainArguments(run=run)
+    default = TrainArguments(run=find_defaults(argv))
     arguments = parse(TrainArguments, argv, "train", default=default, description=train.__doc__ or "")
     check_run(argv, arguments.run)
     return arguments
@@ -151,7 +175,7 @@ def _short_name(config: RunConfig) -> str:
 def _check_memory(config: RunConfig, session: Session) -> None:
     """Refuse a training that the memory cannot hold, rather than die in its first step."""
     free = find_free_memory(session.network.device)
-    rows, longest = config.schedule.batch_size, find_longest(session)
+    rows, longest = session.batches.batch_size, find_longest(session)
     growth = estimate_growth(session)
     needed = growth.bytes_for(rows, longest)
     if free is None or needed <= free:
@@ -194,7 +218,7 @@ def _announce(config: RunConfig, session: Session) -> None:
     say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}")
     _warn(config, session, seconds=estimate.seconds)
     longest = find_longest(session) - 1
-    length = config.segments.segment_length
+    length: Window = decided(config.segments.segment_length)
     if config.loss.objective != "none" and length != "full" and length > longest:
         say(f"segments of {length} are longer than the data: clipped to {longest}")
 
@@ -227,9 +251,9 @@ def _train_to_end(session: Session, folder: Path, *, is_json: bool) -> int:
 
 
 def _print_result(folder: Path, *, is_json: bool) -> None:
-    """Print the last evaluation of a finished run."""
-    *_, last = [event for event in read_events(folder) if event["event"] == "evaluation"]
-    scores = {name: value for name, value in last.items() if name.endswith(("_loss", "_accuracy"))}
+    """Print the result of a finished run: of the weights that will be used, else of the last update."""
+    *_, last = [event for event in read_events(folder) if event["event"] in ("evaluation", "result")]
+    scores = {name: value for name, value in last.items() if name.endswith(("_loss", "_accuracy", "_f1"))}
     if is_json:
         print_json({"run": str(folder)} | scores)
     else:

@@ -30,6 +30,7 @@ from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
 from auxrnn.training.step import as_recurrent
 
 MOST_COLUMNS = 12
+BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +41,8 @@ class EvaluateArguments:
     """Run folder of a finished run."""
     split: runs.SplitName = "test"
     """Part of the dataset to classify."""
-    weights: runs.Weights = "final"
-    """The final weights, or the best on the validation split."""
+    weights: runs.Weights | None = None
+    """The final weights, or the best on the validation split (None: the best, if the run has a validation split)."""
     data_dir: Path | None = None
     """Folder that holds the dataset's files, where it is not that of the training."""
     json: Flag = False
@@ -56,7 +57,7 @@ def evaluate_command(argv: Sequence[str]) -> int:
     arguments = parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
     split = runs.load_split(arguments.run, arguments.split, data_dir=arguments.data_dir)
-    batches = in_order(split.select(by_length(split)), trained.config.schedule.batch_size)
+    batches = in_order(split.select(by_length(split)), BATCH_SIZE)
     evaluation = evaluate(trained.network, batches)
     if arguments.json:
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
@@ -85,8 +86,8 @@ class PredictArguments:
     files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILES")]
     """What to classify, of the kind that the run was trained on: images or folders of them, tables or .txt with a text
     a line, arrays (.npy, .npz), time series (.ts); - is standard input: a text a line, an array or an image."""
-    weights: runs.Weights = "final"
-    """The final weights, or the best on the validation split."""
+    weights: runs.Weights | None = None
+    """The final weights, or the best on the validation split (None: the best, if the run has a validation split)."""
     text_column: str | None = None
     """Column of a table that holds the text (None: the one of the training, else the obvious one)."""
     stream: Flag = False
@@ -133,7 +134,7 @@ def predict(argv: Sequence[str]) -> int:
 def _classify(trained: runs.TrainedRun, inputs: Inputs) -> list[dict[str, Any]]:
     """Classify sequences in the order that is fastest, and give the answers in their own."""
     order = by_length(inputs.split)
-    batches = in_order(inputs.split.select(order), trained.config.schedule.batch_size)
+    batches = in_order(inputs.split.select(order), BATCH_SIZE)
     probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
     names = trained.card.class_names
     return [

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from auxrnn.experiments import (
+    few_labels,
     figure3_length,
     figure4_window,
     figure5_curves,
@@ -55,8 +56,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table4": table4_text_truncated,
     "table5": table5_text_full,
     "mnist784": mnist784_own_size,
+    "few_labels": few_labels,
 }
-KINDS = ("table", "figure", "mnist")
+KINDS = ("table", "figure", "mnist", "few_labels")
 """In the order of the page."""
 PAGE_ORDER = tuple(sorted(EXPERIMENTS, key=lambda name: (KINDS.index(name.rstrip("0123456789")), name)))
 

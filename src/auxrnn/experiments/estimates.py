@@ -64,7 +64,7 @@ def estimate_run(config: RunConfig) -> RunEstimate:
         session = open_stand_in(config)
         middle = sum(phase.num_steps for phase in session.phases) // 2
         costs = {phase.name: time_phase(session, phase, total_step=middle) for phase in session.phases}
-        num_bytes = estimate_growth(session).bytes_for(config.schedule.batch_size, find_longest(session))
+        num_bytes = estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))
     return RunEstimate(add_seconds(session.phases, costs, evaluate_every=config.evaluate_every), num_bytes)
 
 

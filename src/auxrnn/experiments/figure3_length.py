@@ -48,7 +48,7 @@ def runs(scale: Scale) -> Iterator[Job]:
             yield Job(row + TIME, str(size), _config(scale, row, size, seed=0, is_timed=True), "cost")
     for seed in scale.fewer_seeds:
         for row in SYSTEMS:
-            for size in SIZES:
+            for size in scale.sides:
                 yield Job(row, str(size), _config(scale, row, size, seed=seed))
 
 

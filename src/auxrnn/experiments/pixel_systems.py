@@ -39,10 +39,14 @@ def helped(
     """Give an r-LSTM or p-LSTM with n segments of length l (`shape`).
 
     With n = 1 the auxiliary loss reaches 300 steps, in every other shape l of them (section 5.2), and with full
-    back-propagation as far as there are steps.
+    back-propagation as far as there are steps. A scale may have a single segment of its own length, which is then also
+    its reach.
     """
     num_segments, length = shape
-    reach: Window = scale.span(PAPER_WINDOW if shape == (1, SEGMENT_LENGTH) else length, dataset)
+    is_single = shape == (1, SEGMENT_LENGTH)
+    if is_single and scale.segment_length is not None:
+        length = scale.segment_length
+    reach: Window = scale.span(PAPER_WINDOW if is_single and length == SEGMENT_LENGTH else length, dataset)
     values = {
         "objective": objective,
         "supervised_window": scale.window(window, dataset),

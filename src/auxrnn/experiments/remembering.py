@@ -40,7 +40,7 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
     _, best = max(scored, key=lambda entry: entry[0])
     folder = folders.runs / best.name
     length, size = best.config.segments.segment_length, best.config.data.image_size
-    assert length != "full"
+    assert isinstance(length, int)
     assert size is not None
     anchor_K = torch.linspace(length, size**2 - 1, NUM_PICTURES).long()
     keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
@@ -54,13 +54,13 @@ def _can_be_shown(job: Job, folders: Folders) -> bool:
 @torch.inference_mode()
 def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> None:
     """Let the r-LSTM of a run rebuild what it read before one anchor of the first images of K classes; keep it."""
-    config, card, trained = runs.load_run(run_folder)
+    config, card, trained, _ = runs.load_run(run_folder)
     network = as_recurrent(trained)
     objective = network.objective
     length = config.segments.segment_length
     assert isinstance(objective, Reconstruct)
     assert isinstance(card.format, ImageFormat)
-    assert length != "full"
+    assert isinstance(length, int)
     rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(len(anchor_K))]
     (batch,) = in_order(test.select(np.array(rows)), len(anchor_K))
     segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))

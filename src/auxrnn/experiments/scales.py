@@ -1,4 +1,4 @@
-"""The three sizes at which the paper can be reproduced: smoke (seconds), desk (hours on two cores) and paper.
+"""The sizes at which the paper can be reproduced: smoke (seconds), desk (hours on two cores), full (days) and paper.
 
 A scale says how each of the paper's datasets is read, what all runs share, and what the paper's spans of steps become:
 experiments are written in the paper's own numbers (a window of 300, a segment of 600).
@@ -16,7 +16,7 @@ IMAGES = (MNIST, PMNIST, CIFAR10)
 PAPER_WINDOW = 300
 """Steps of supervised back-propagation in the paper's truncated rows on images."""
 
-ScaleName = Literal["smoke", "desk", "paper"]
+ScaleName = Literal["smoke", "desk", "full", "paper"]
 
 
 def count_steps(window: Window) -> str:
@@ -32,7 +32,7 @@ class Schedule(NamedTuple):
 
     num_updates: int
     pretrain_updates: int
-    num_rates: int
+    num_rates: int = 1
 
 
 class Reading(NamedTuple):
@@ -78,6 +78,10 @@ class Scale(NamedTuple):
     """Sides of dogs whose updates are timed, in the paper's pixels."""
     timed_settings: Mapping[str, Mapping[str, Any]]
     """What is different in an update that is timed, by model."""
+    sides: tuple[int, ...] = (40, 48, 56, 72, 80, 96, 112, 128)
+    """Sides of the paper's dogs that systems are trained on."""
+    segment_length: int | None = None
+    """Steps of a single segment, and of the reach of its loss, where these are not the paper's 600 and 300."""
 
     def span(self, steps: int, dataset: str) -> int:
         """Give what a span of the paper's steps is here; what is left of any is at least one."""
@@ -129,10 +133,10 @@ class Scale(NamedTuple):
             return {"pretrain_epochs": first_epochs if pretrain else 0.0, "train_epochs": train_epochs}
         first = schedule.pretrain_updates if pretrain else 0
         train = schedule.num_updates - first
-        every = round(train / schedule.num_rates / reading.steps_per_epoch, 4)
+        halving = {"lr_halving_epochs": round(train / schedule.num_rates / reading.steps_per_epoch, 4)}
         return {
             "pretrain_steps": first,
             "train_steps": train,
             "evaluate_every": max(1, schedule.num_updates // 10),
-            **({"lr_halving_epochs": every} if halves else {}),
+            **(halving if halves and self.settings.get("lr_schedule") != "cosine" else {}),
         }

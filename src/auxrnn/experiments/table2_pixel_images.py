@@ -63,10 +63,13 @@ def find_variations(scale: Scale) -> dict[str, Variation]:
 
 
 def runs(scale: Scale) -> Iterator[Job]:
-    """Yield the six LSTMs first, seed by seed, then the older networks, then the variations."""
-    for seed in scale.seeds:
-        yield from (make_job(scale, row, dataset, seed=seed) for row in MAIN_ROWS for dataset in IMAGES)
-    for seed in scale.seeds:
+    """Yield the six LSTMs with one seed, then with the others (p-LSTMs last), the older networks, the variations."""
+    first, others = scale.seeds[:1], scale.seeds[1:]
+    of_p = [row for row in MAIN_ROWS if row.startswith("p-")]
+    for seeds, rows in ((first, MAIN_ROWS), (others, [row for row in MAIN_ROWS if row not in of_p]), (others, of_p)):
+        for row, dataset, seed in itertools.product(rows, IMAGES, seeds):
+            yield make_job(scale, row, dataset, seed=seed)
+    for seed in scale.fewer_seeds:
         for row, model in OTHERS.items():
             for dataset in (MNIST, PMNIST):
                 yield Job(row, dataset, scale.other(dataset, model, seed=seed))

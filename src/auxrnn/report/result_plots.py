@@ -162,7 +162,7 @@ def _scale_axes(axes: Axes, chart: LineChart, view: View) -> None:
     heights += [float(height) for line in view.lines for _, height in line.paper]
     heights += [float(height) for height in (view.chance, view.level) if height is not None]
     scale_axis(axes, "y", heights, is_log=chart.is_log, most_ticks=6)
-    scale_axis(axes, "x", ours + paper, is_log=chart.is_log, most_ticks=5)
+    scale_axis(axes, "x", ours + paper, is_log=chart.is_log or chart.is_log_x, most_ticks=5)
     if chart.is_reversed:
         axes.invert_xaxis()
     if len(set(ours + paper)) <= MOST_MARKED:

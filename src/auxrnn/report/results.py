@@ -92,6 +92,8 @@ class LineChart(NamedTuple):
     y_label: str
     lines: tuple[Line, ...]
     is_log: bool = False
+    is_log_x: bool = False
+    """Whether x alone grows by factors."""
     is_reversed: bool = False
     """Whether x falls from left to right, as the paper's Figure 4 has it."""
     paper_x_label: str | None = None

@@ -108,10 +108,16 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> 
     return seconds * num_rows / tried
 
 
+def time_evaluation(session: Session) -> float:
+    """Return the least seconds that it takes to classify one sequence."""
+    batch = next(in_order(session.splits.train, session.batches.batch_size))
+    return _time_rows(lambda some: evaluate(session.network, [some]), batch) / len(batch.label_B)
+
+
 def _evaluation_seconds(session: Session) -> float:
-    splits = [split for split in session.splits if split is not None]
-    batch = next(in_order(splits[0], session.batches.batch_size))
-    seconds = _time_rows(lambda some: evaluate(session.network, [some]), batch)
-    seconds *= sum(split.num_examples for split in splits) / len(batch.label_B)
+    size = {name: 0 if split is None else split.num_examples for name, split in session.splits._asdict().items()}
     every = session.settings.evaluate_every
-    return seconds * sum(count_evaluations(phase, evaluate_every=every) for phase in session.phases)
+    count = sum(count_evaluations(phase, evaluate_every=every) for phase in session.phases)
+    while_training = sum(size.values()) if session.settings.evaluate_all else size["validation"]
+    at_end = 0 if session.settings.evaluate_all else size["test"]
+    return time_evaluation(session) * (count * while_training + at_end)

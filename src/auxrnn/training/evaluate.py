@@ -34,6 +34,20 @@ class Evaluation(NamedTuple):
         pairs = zip(self.confusion_CC.diagonal().tolist(), self.confusion_CC.sum(dim=1).tolist(), strict=True)
         return [100 * right / total if total else None for right, total in pairs]
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean recall in percent of the classes that have examples."""
+        found = [recall for recall in self.recall if recall is not None]
+        return sum(found) / max(len(found), 1)
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 score in percent of the classes that occur, as examples or as answers."""
+        right_C = self.confusion_CC.diagonal().double()
+        total_C = (self.confusion_CC.sum(dim=0) + self.confusion_CC.sum(dim=1)).double()
+        f1_C = (2 * right_C / total_C)[total_C > 0]
+        return 100 * float(f1_C.mean()) if len(f1_C) else 0.0
+
 
 @torch.inference_mode()
 def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation:

@@ -29,6 +29,7 @@ from auxrnn.training.schedules import true_token_probability
 from auxrnn.training.step import Losses, Task, Trainable, as_recurrent, back_propagate, compute_losses
 
 EVALUATIONS_A_PHASE = 10
+BEST = "model-best.safetensors"
 
 
 class Settings(NamedTuple):
@@ -44,6 +45,8 @@ class Settings(NamedTuple):
     evaluate_every: int | None
     checkpoint_every: int
     log_every: int
+    evaluate_all: bool = True
+    patience: int | None = None
 
 
 @dataclass
@@ -85,11 +88,13 @@ class Position:
     step: int = 0
     seconds: float = 0.0
     best_accuracy: float | None = None
+    num_stale: int = 0
+    """Evaluations since the best one."""
     meter: Meter = field(default_factory=Meter)
 
 
 class Tick(NamedTuple):
-    """What an onlooker may show after each update; `means` are those of the log, `scores` the newest evaluation."""
+    """What an onlooker may show after each update: means of the log, and scores if there was an evaluation."""
 
     phase: Phase
     step: int
@@ -115,7 +120,8 @@ class Session:
     """Where checkpoints and the best weights go; None keeps nothing."""
     observe: Callable[[Tick], None] = lambda _tick: None
     should_stop: Callable[[], bool] = lambda: False
-    scores: dict[str, float] = field(default_factory=dict)
+    best: dict[str, torch.Tensor] | None = None
+    """The best weights on the validation split, where there is no folder to keep them."""
 
     @property
     def checkpoint_folder(self) -> Path:
@@ -153,7 +159,7 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
         phase = session.phases[position.phase_index]
         if position.step == 0 and phase.is_supervised:
             _record_evaluation(session, position, clock)
-        while position.step < phase.num_steps:
+        while position.step < phase.num_steps and not _has_stalled(session, position):
             _update(session, position, optimizer)
             _finish_step(session, position, optimizer, clock)
             is_end = phase is session.phases[-1] and position.step == phase.num_steps
@@ -161,9 +167,16 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
                 position.seconds = time.monotonic() - clock
                 _save(session, position, optimizer)
                 return False
-        position = Position(position.phase_index + 1, 0, position.seconds, position.best_accuracy)
+        position = Position(position.phase_index + 1, seconds=position.seconds, best_accuracy=position.best_accuracy)
         optimizer = make_optimizer(session.settings.optimizer, session.network, lr=phase.lr)
+    if session.phases[-1].is_supervised:
+        _record_result(session, clock)
     return True
+
+
+def _has_stalled(session: Session, position: Position) -> bool:
+    """Tell whether the validation split has not improved for as long as the user is patient."""
+    return session.settings.patience is not None and position.num_stale >= session.settings.patience
 
 
 def save_weights(network: Trainable, path: Path) -> None:
@@ -205,36 +218,67 @@ def _finish_step(session: Session, position: Position, optimizer: torch.optim.Op
         session.recorder.write(_stamp("train", session, position) | means | rate | _seconds(clock))
         position.meter = Meter()
     every = settings.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    scores: dict[str, float] = {}
     if is_last or position.step % every == 0:
-        _record_evaluation(session, position, clock)
-    session.observe(Tick(phase, position.step, means, session.scores))
-    if is_last or position.step % settings.checkpoint_every == 0:
+        scores = _record_evaluation(session, position, clock)
+    session.observe(Tick(phase, position.step, means, scores))
+    if is_last or position.step % settings.checkpoint_every == 0 or _has_stalled(session, position):
         position.seconds = time.monotonic() - clock
         _save(session, position, optimizer)
 
 
-def _record_evaluation(session: Session, position: Position, clock: float) -> None:
-    phase, splits = session.phases[position.phase_index], session.splits
+def _record_evaluation(session: Session, position: Position, clock: float) -> dict[str, float]:
+    """Evaluate, keep the weights if they are the best so far on the validation split, and return the scores."""
+    phase, splits, settings = session.phases[position.phase_index], session.splits, session.settings
+    is_end = phase is session.phases[-1] and position.step == phase.num_steps
     scores: dict[str, float] = {}
-    for name, split in (("train", splits.train), ("validation", splits.validation), ("test", splits.test)):
-        if split is not None:
+    for name, split in splits._asdict().items():
+        is_due = name == "validation" or (name == "test" and is_end and splits.validation is None)
+        if split is not None and (is_due or settings.evaluate_all):
             scores |= _score(session, name, split, phase)
     if not all(math.isfinite(score) for score in scores.values()):
         raise _not_finite(session, position, "loss of an evaluation", update=position.step)
-    session.scores = scores
     session.recorder.write(_stamp("evaluation", session, position) | scores | _seconds(clock))
     accuracy = scores.get("validation_accuracy")
-    if accuracy is not None and accuracy > (-1 if position.best_accuracy is None else position.best_accuracy):
-        position.best_accuracy = accuracy
+    if accuracy is None:
+        return scores
+    position.num_stale += 1
+    if accuracy > (-1 if position.best_accuracy is None else position.best_accuracy):
+        position.best_accuracy, position.num_stale = accuracy, 0
         if session.folder is not None:
-            save_weights(session.network, session.folder / "model-best.safetensors")
+            save_weights(session.network, session.folder / BEST)
+        else:
+            session.best = {name: value.clone() for name, value in session.network.state_dict().items()}
+    return scores
+
+
+def _record_result(session: Session, clock: float) -> None:
+    """Evaluate the test split with the best weights on the validation split, which are those that will be used."""
+    if session.splits.validation is None:
+        return
+    final = {name: value.clone() for name, value in session.network.state_dict().items()}
+    best = session.best if session.folder is None else safetensors.torch.load_file(session.folder / BEST)
+    assert best is not None, "a phase with labels ends with an evaluation"
+    session.network.load_state_dict(best)
+    scores: dict[str, float] = {}
+    for name, split in (("validation", session.splits.validation), ("test", session.splits.test)):
+        if split is not None:
+            scores |= _score(session, name, split, session.phases[-1])
+    if session.folder is not None:
+        session.network.load_state_dict(final)
+    session.recorder.write({"event": "result", "weights": "best"} | scores | _seconds(clock))
+    session.recorder.flush()
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
     batches = in_order(split.select(by_length(split)), session.batches.batch_size)
     if phase.is_supervised:
         evaluation = evaluate(session.network, batches)
-        return {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}
+        scores = {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}
+        if name == "test":
+            scores["test_balanced_accuracy"] = evaluation.balanced_accuracy
+            scores["test_macro_f1"] = evaluation.macro_f1
+        return scores
     loss = evaluate_auxiliary(as_recurrent(session.network), batches, seed=session.settings.seed)
     return {f"{name}_auxiliary_loss": loss}
 
