@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
+from sklearn.metrics import f1_score
 
 from auxrnn import cli, runs
 from auxrnn.cli.training import TrainArguments
@@ -40,7 +41,7 @@ FROM_FILE = {
     "feedback": "argmax", "pretrain_epochs": 9.0, "train_epochs": 9.0, "joint": False, "batch_size": 9, "lr": 0.1,
     "lr_halving_epochs": 9.0, "clip_norm": 9.0, "init_from": "a", "seed": 9, "threads": 9, "device": "meta",
     "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9, "readout": "mean", "normalize_auxiliary": True,
-    "lr_schedule": "cosine",
+    "lr_schedule": "cosine", "evaluate_all": False, "patience": 9,
 }  # fmt: skip
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
@@ -55,7 +56,7 @@ FROM_FLAGS = {
     "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
     "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
     "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8, "readout": "last", "normalize_auxiliary": False,
-    "lr_schedule": "inverse-sqrt",
+    "lr_schedule": "inverse-sqrt", "evaluate_all": True, "patience": 8,
 }  # fmt: skip
 # What only some models take: the model, a value for the file, a value for the flag.
 OF_BASELINES = {
@@ -190,9 +191,10 @@ def test_a_model_brings_its_settings_above_those_of_a_file_and_below_flags():
     assert cli.parse_train([*words, "--num-layers", "3"]).run.model.num_layers == 3
 
 
-def test_a_model_named_alone_has_no_auxiliary_loss_and_one_asked_for_keeps_the_pretraining():
+def test_another_model_named_alone_has_no_auxiliary_loss_and_one_asked_for_keeps_the_pretraining():
     assert cli.parse_train(["mnist", "--config", "mnist14"]).run.loss.objective == "reconstruct"
-    assert cli.parse_train(["mnist", "--config", "mnist14", "--model", "lstm"]).run.loss.objective == "none"
+    assert cli.parse_train(["mnist", "--config", "mnist14", "--model", "gru"]).run.loss.objective == "none"
+    assert cli.parse_train(["mnist", "--config", "mnist14", "--model", "lstm"]).run.loss.objective == "reconstruct"
     words = ["mnist", "--config", "mnist14", "--model", "gru", "--objective", "reconstruct"]
     assert cli.parse_train(words).run.schedule.pretrain_epochs == 4
 
@@ -201,6 +203,7 @@ def test_a_model_named_alone_has_no_auxiliary_loss_and_one_asked_for_keeps_the_p
 def test_the_shipped_configs_parse_and_say_what_they_set(name):
     config = cli.parse_train(["mnist", "--config", name]).run
     values = read_toml(Path(name))
+    assert values.pop("recipe") == "paper"
     assert len(values) > 10
     assert flatten(config) == flatten(unflatten({"data": "mnist"} | values))
 
@@ -235,8 +238,8 @@ def test_train_and_resume_print_the_same_single_object(finished, unfinished):
     folder, result = finished
     scores = assert_one_object(result)
     assert scores.pop("run") == str(folder)
-    splits = ("train", "validation", "test")
-    assert scores.keys() == {f"{split}_{kind}" for split in splits for kind in ("loss", "accuracy")}
+    measures = {f"{split}_{kind}" for split in ("validation", "test") for kind in ("loss", "accuracy")}
+    assert scores.keys() == measures | {"test_balanced_accuracy", "test_macro_f1"}
     resumed = assert_one_object(call("resume", unfinished, "--json"))
     again = assert_one_object(call("resume", unfinished, "--json"))
     assert resumed == again == {"run": str(unfinished)} | scores
@@ -256,12 +259,16 @@ def test_info_prints_a_single_object_with_versions_and_the_folder_of_the_data(mo
 )
 def test_evaluate_prints_a_single_object_whose_numbers_agree(finished, words, num_examples):
     found = assert_one_object(call("evaluate", finished[0], "--json", *words))
-    assert found.keys() == {"accuracy", "loss", "examples", "confusion", "recall"}
+    measures = {"accuracy", "balanced_accuracy", "macro_f1", "loss"}
+    assert found.keys() == measures | {"weights", "examples", "confusion", "recall"}
     confusion_CC = np.array(found["confusion"])
     assert confusion_CC.sum() == found["examples"] == num_examples
     assert found["accuracy"] == pytest.approx(100 * confusion_CC.trace() / num_examples)
     recall_C = 100 * confusion_CC.diagonal() / confusion_CC.sum(axis=1)
     assert found["recall"] == pytest.approx(dict(zip("0123456789", recall_C, strict=True)))
+    assert found["balanced_accuracy"] == pytest.approx(recall_C.mean())
+    label_N, answer_N = (np.repeat(axis.ravel(), confusion_CC.ravel()) for axis in np.indices(confusion_CC.shape))
+    assert found["macro_f1"] == pytest.approx(100 * f1_score(label_N, answer_N, average="macro"))
 
 
 def test_evaluate_gives_what_training_measured_last(finished):
@@ -273,7 +280,8 @@ def test_evaluate_gives_what_training_measured_last(finished):
 
 def test_evaluate_prints_a_row_for_each_class_for_people(finished):
     text = call("evaluate", finished[0]).out
-    assert re.match(r"accuracy [\d.]+ %   loss [\d.]+   360 examples\n", text)
+    scores = r"accuracy [\d.]+ %   balanced [\d.]+ %   macro F1 [\d.]+ %   loss [\d.]+   360 examples\n"
+    assert re.match(scores, text)
     assert re.findall(r"^ (\d)  ", text, re.MULTILINE) == list("0123456789")
 
 

@@ -29,7 +29,7 @@ def start_from(source, class_names, **changes):
     network = build_network(unflatten({"data": "digits", "seed": 9} | SIZES | changes), card.spec)
     fresh = {name: value.clone() for name, value in network.state_dict().items()}
     runs._take_weights(network, card, source)
-    taken = runs.load_run(source).network.state_dict()
+    taken = runs.load_run(source, weights="final").network.state_dict()
     now = network.state_dict()
     return {name.split(".")[0] for name in now if name in taken and torch.equal(now[name], taken[name])}, {
         name.split(".")[0] for name in now if torch.equal(now[name], fresh[name]) and fresh[name].dim() > 1

@@ -83,9 +83,13 @@ SENTENCES = {
     r"Error parsing (--\S+): (?:could not convert string to float|no type matching \{None\}.FLOAT)[^']*('.*?').*": (
         r"\1 is \2; it takes a number"
     ),
-    r"Error parsing (--\S+): no type matching INT.\{full\}[^']*('.*?').*": (
-        r"\1 is \2; it takes a whole number of steps, or full"
+    r"Error parsing (--\S+): no type matching INT.\{full,auto\}[^']*('.*?').*": (
+        r"\1 is \2; it takes a whole number of steps, full, or auto"
     ),
+    r"Error parsing (--\S+): no type matching INT.\{auto\}[^']*('.*?').*": (
+        r"\1 is \2; it takes a whole number, or auto"
+    ),
+    r"Error parsing (--\S+): no type matching FLOAT.\{auto\}[^']*('.*?').*": r"\1 is \2; it takes a number, or auto",
     r"Error parsing [\w.]+: (.*)": r"\1",
     r"Unrecognized options: ([^,]*).*": r"unexpected word '\1'; see auxrnn {command} --help",
 }

@@ -11,11 +11,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from auxrnn.build import build_session
-from auxrnn.config import GateInit, Objective, Order, Placement, Window
+from auxrnn.config import Auto, GateInit, Objective, Order, Placement, Readout, Window
 from auxrnn.data.batches import in_order
+from auxrnn.data.fitting import measure_constant_loss
 from auxrnn.data.sequences import Splits, from_array
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
+from auxrnn.planning import LARGEST_BATCH, choose_sizes
+from auxrnn.recipes import LEARNING, METHOD
 from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
@@ -35,6 +38,8 @@ FIELDS_ALIKE = (
     "head_size",
     "drop_connect",
     "gate_init",
+    "readout",
+    "auxiliary_weight",
     "sampling_steps",
     "pretrain_steps",
     "train_steps",
@@ -49,7 +54,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     """Classify sequences with an LSTM that learns to remember through an auxiliary loss.
 
     `X` is `[examples, steps]` (one number a step) or `[examples, steps, features]`; scale it to about unit size.
-    The parameters are those of `auxrnn train`, with sizes and lengths for small data; `random_state` is the seed.
+    The parameters are those of `auxrnn train` and its fast recipe, with sizes and lengths for small data; what is auto
+    is chosen from the size of X. `random_state` is the seed.
     After `fit`, `network_` is the trained network and `history_` the list of events that a run folder would hold.
     """
 
@@ -57,26 +63,28 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self,
         *,
         objective: Objective = "reconstruct",
-        supervised_window: Window = 300,
-        auxiliary_window: Window = 300,
+        supervised_window: Window | Auto = "auto",
+        auxiliary_window: Window | Auto = "auto",
         num_segments: int = 1,
-        segment_length: Window = 600,
-        placement: Placement = "immediate",
+        segment_length: Window | Auto = "auto",
+        placement: Placement = METHOD["placement"],
         order: Order = "reversed",
         hidden_size: int = 64,
         num_layers: int = 1,
         embedding_size: int = 64,
         decoder_layers: int = 2,
         head_size: int = 256,
-        drop_connect: float = 0.5,
-        gate_init: GateInit = "forget-one",
-        sampling_steps: int = 100_000,
+        drop_connect: float = METHOD["drop_connect"],
+        gate_init: GateInit = METHOD["gate_init"],
+        readout: Readout = "mean",
+        auxiliary_weight: float = METHOD["auxiliary_weight"],
+        sampling_steps: int | Auto = "auto",
         pretrain_steps: int = 100,
         train_steps: int = 300,
         joint: bool = True,
-        batch_size: int = 64,
-        lr: float = 2e-3,
-        clip_norm: float = 1.0,
+        batch_size: int | Auto = "auto",
+        lr: float = LEARNING["lr"],
+        clip_norm: float = LEARNING["clip_norm"],
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.objective = objective
@@ -93,6 +101,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self.head_size = head_size
         self.drop_connect = drop_connect
         self.gate_init = gate_init
+        self.readout = readout
+        self.auxiliary_weight = auxiliary_weight
         self.sampling_steps = sampling_steps
         self.pretrain_steps = pretrain_steps
         self.train_steps = train_steps
@@ -108,17 +118,14 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_classification_targets(checked_y)
         self.classes_, label_N = np.unique(checked_y, return_inverse=True)
         x_NTD = _as_sequences(checked_X)
-        config = unflatten(self._config_values())
-        spec = InputSpec(x_NTD.shape[2], None, len(self.classes_), x_NTD.shape[1])
+        split = from_array(x_NTD, label_N.astype(np.int64))
+        constant_loss = measure_constant_loss(split)
+        spec = InputSpec(x_NTD.shape[2], None, len(self.classes_), x_NTD.shape[1], constant_loss)
+        size = len(x_NTD)
+        config = choose_sizes(unflatten(self._config_values()), spec, num_labeled=size, num_examples=size)
         self.network_ = build_network(config, spec)
         recorder = ListRecorder()
-        session = build_session(
-            config,
-            self.network_,
-            Splits(from_array(x_NTD, label_N.astype(np.int64)), None, None),
-            recorder=recorder,
-            folder=None,
-        )
+        session = build_session(config, self.network_, Splits(split, None, None), recorder=recorder, folder=None)
         train(session)
         self.history_ = recorder.events
         return self
@@ -128,7 +135,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         x_NTD = _as_sequences(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False))
         split = from_array(x_NTD, np.zeros(len(x_NTD), dtype=np.int64))
-        probability_NC = predict_probabilities(self.network_, in_order(split, self.batch_size))
+        probability_NC = predict_probabilities(self.network_, in_order(split, LARGEST_BATCH))
         return probability_NC.to(torch.float64).numpy()
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -145,7 +152,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             # A plain LSTM has nothing to pretrain; the same parameters then mean training with labels alone.
             values["pretrain_steps"] = 0
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return values | {"data": "arrays", "seed": seed}
+        recipe = LEARNING | {"normalize_auxiliary": METHOD["normalize_auxiliary"], "evaluate_all": False}
+        return recipe | values | {"data": "arrays", "seed": seed}
 
 
 def _as_sequences(X: NDArray[np.float32]) -> NDArray[np.float32]:

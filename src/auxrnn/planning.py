@@ -25,7 +25,7 @@ from auxrnn.training.process_memory import find_free_memory
 from auxrnn.training.record import ListRecorder
 
 DEFAULT_MINUTES = 10.0
-LONGEST_FULL_WINDOW, CUT_WINDOW, LONGEST_SEGMENT = 1000, 300, 150
+LONGEST_FULL_WINDOW, CUT_WINDOW, LONGEST_SEGMENT = 1000, 300, 75
 SMALLEST_BATCH, LARGEST_BATCH, EXAMPLES_A_ROW = 16, 64, 32
 """A row of a batch must stand for at least so many labeled examples, or the batch is made smaller."""
 FEW_EXAMPLES, FEWEST_HELD_OUT = 1000, 5

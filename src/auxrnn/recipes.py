@@ -10,7 +10,13 @@ from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName, find_settings
 RecipeName = Literal["fast", "paper"]
 DEFAULT_RECIPE: RecipeName = "fast"
 
-LEARNING = {"optimizer": "adam", "lr": 2e-3, "lr_schedule": "cosine", "warmup_steps": 100, "clip_norm": 1.0}
+LEARNING: dict[str, Any] = {
+    "optimizer": "adam",
+    "lr": 2e-3,
+    "lr_schedule": "cosine",
+    "warmup_steps": 100,
+    "clip_norm": 1.0,
+}
 """Of every model; published rates are made for trainings of days."""
 SLOWER: dict[ModelName, float] = {
     "irnn": 1e-4,

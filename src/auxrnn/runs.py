@@ -347,7 +347,7 @@ def _move(network: Trainable, config: RunConfig) -> None:
 
 def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:
     """Start from another run's networks: always its main one, its head for the same classes, its decoder if it fits."""
-    other = load_run(source)
+    other = load_run(source, weights="final")
     theirs, ours = other.network.state_dict(), network.state_dict()
     if other.card.class_names != card.class_names:
         theirs = {name: value for name, value in theirs.items() if not name.startswith("classifier.")}

@@ -1,5 +1,6 @@
 """Token losses, summed over all predicted tokens (section 3.4)."""
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -31,12 +32,19 @@ def sum_cross_entropy(
 
 def divide_loss(token_loss: TokenLoss, divisor: float) -> TokenLoss:
     """Return a loss in units of `divisor`, so that one weight suits data of any scale."""
+    return functools.partial(_divided, token_loss=token_loss, divisor=divisor)
 
-    def divided(output_MSO: Tensor, target_MS: Tensor, is_target_MS: Tensor) -> LossSum:
-        total, num_tokens = token_loss(output_MSO, target_MS, is_target_MS)
-        return LossSum(total / divisor, num_tokens)
 
-    return divided
+def _divided(
+    output_MSO: Float[Tensor, "M S O"],
+    target_MS: Shaped[Tensor, "M S *D"],
+    is_target_MS: Bool[Tensor, "M S"],
+    *,
+    token_loss: TokenLoss,
+    divisor: float,
+) -> LossSum:
+    total, num_tokens = token_loss(output_MSO, target_MS, is_target_MS)
+    return LossSum(total / divisor, num_tokens)
 
 
 def find_targets(segments: Segments) -> Bool[Tensor, "M S"]:

@@ -70,9 +70,12 @@ def check_run(argv: Sequence[str], config: RunConfig) -> None:
 
     A file for another model may have such options, a file that names the model itself may not.
     """
-    if not config.data.data:
-        raise UsageError("DATA is missing, here and in the config file; name a dataset, such as digits")
     model, path = config.model.model, last_value(argv, "--config")
+    if not config.data.data:
+        where = "" if path is None else ", here and in the config file"
+        raise UsageError(
+            f"DATA is missing{where}; name a dataset, such as digits, mnist, or the path of your own files"
+        )
     of_file = {} if path is None else read_toml(Path(path))
     named = {word.partition("=")[0].replace("_", "-").replace("--no-", "--") for word in argv}
     if of_file.get("model") == model:

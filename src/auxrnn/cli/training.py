@@ -58,11 +58,15 @@ class TrainArguments:
 def train(argv: Sequence[str]) -> int:
     """Train a network on a dataset or on your own files: r-LSTM, p-LSTM, or any system the paper compares with.
 
-    An r-LSTM on MNIST averaged down to 14x14, gradients of 28 steps:
+    Without a length it plans for ten minutes: it compares an LSTM with an r-LSTM on a validation split, trains the
+    better one, and keeps the weights that were best there.
 
-      auxrnn train mnist --config mnist14 --out runs/mnist14
+      auxrnn train mnist --minutes 60
+      auxrnn train mnist --objective reconstruct --train-epochs 8     an r-LSTM in any case
 
-    The paper's settings, as long as the paper trained:  auxrnn train mnist --config paper
+    --recipe fast, the default, has Adam with a warm-up and a cosine, gates with memories of all lengths, batches of 64,
+    and an auxiliary loss in units of the data's variance; the defaults below are its values, and auto ones are chosen
+    from the data. --recipe paper has the paper's settings, and --config paper also its length: 100 + 1,000 epochs.
 
     Datasets, and your own files:
 
@@ -78,7 +82,8 @@ def train(argv: Sequence[str]) -> int:
       auxrnn train Heartbeat_TRAIN.ts                time series (UCR/UEA)
       auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt     few labels
 
-    Other systems, each with the settings that its authors published (`auxrnn models` lists them):
+    Other systems (`auxrnn models` lists them), with the sizes that their authors published; --recipe paper has also
+    their optimizers and rates:
 
       auxrnn train mnist --model transformer
       auxrnn train mnist --model gru --objective reconstruct     an r-GRU
@@ -102,7 +107,7 @@ def train(argv: Sequence[str]) -> int:
     source = arguments.pretrained
     runs.create(config, prepared, folder, fill=None if source is None else partial(pretrained.adopt, source=source))
     _announce_data(config, dataset, prepared)
-    _announce(config, session)
+    _announce(config, session, minutes=minutes)
     return _train_to_end(session, folder, is_json=arguments.json)
 
 
@@ -204,7 +209,7 @@ def _announce_data(config: RunConfig, dataset: Dataset, prepared: runs.Prepared)
             say(line)
 
 
-def _announce(config: RunConfig, session: Session) -> None:
+def _announce(config: RunConfig, session: Session, *, minutes: float | None) -> None:
     """Say in two lines what will be done and about how long it takes here; a clipped segment in one more."""
     model, window = config.model.model, config.loss.supervised_window
     is_cut = PRESETS[model].is_recurrent and window != "full"
@@ -215,7 +220,8 @@ def _announce(config: RunConfig, session: Session) -> None:
     estimate = estimate_time(session)
     plan = " + ".join(f"{phase.num_steps:,} {phase.name}" for phase in session.phases)
     threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
-    say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}")
+    budget = "" if minutes is None else f", planned to end within {minutes:g} minutes of the start"
+    say(f"{plan} updates, about {describe_seconds(estimate.seconds)} here on {threads}{budget}")
     _warn(config, session, seconds=estimate.seconds)
     longest = find_longest(session) - 1
     length: Window = decided(config.segments.segment_length)
@@ -229,7 +235,7 @@ def _warn(config: RunConfig, session: Session, *, seconds: float) -> None:
     if unused and all(phase.is_supervised for phase in session.phases):
         say(f"the {unused:,} sequences without a label are not used: there is no pretraining")
     num_steps, warmup = session.phases[-1].num_steps, config.schedule.warmup_steps
-    if warmup > num_steps:
+    if warmup > num_steps and config.schedule.lr_schedule != "cosine":
         say(f"the learning rate will still rise at the end: --warmup-steps is {warmup:,}, longer than the training")
     if seconds > LONG_TRAINING:
         say(

@@ -46,7 +46,8 @@ class EvaluateArguments:
     data_dir: Path | None = None
     """Folder that holds the dataset's files, where it is not that of the training."""
     json: Flag = False
-    """Print one JSON object: accuracy (percent), loss, examples, confusion, recall."""
+    """Print one JSON object: weights, accuracy, balanced accuracy and macro F1 (percent), loss, examples, confusion,
+    recall."""
 
 
 def evaluate_command(argv: Sequence[str]) -> int:
@@ -64,7 +65,10 @@ def evaluate_command(argv: Sequence[str]) -> int:
         confusion = evaluation.confusion_CC.tolist()
         print_json(
             {
+                "weights": trained.weights,
                 "accuracy": evaluation.accuracy,
+                "balanced_accuracy": evaluation.balanced_accuracy,
+                "macro_f1": evaluation.macro_f1,
                 "loss": evaluation.loss,
                 "examples": evaluation.num_examples,
                 "confusion": confusion,
@@ -72,9 +76,19 @@ def evaluate_command(argv: Sequence[str]) -> int:
             }
         )
         return 0
-    print(f"accuracy {evaluation.accuracy:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples")
+    _say_weights(trained)
+    print(
+        f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %   macro F1"
+        f" {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples"
+    )
     _print_confusion(trained.card.class_names, evaluation)
     return 0
+
+
+def _say_weights(trained: runs.TrainedRun) -> None:
+    """Say which weights are used, where a run has two kinds."""
+    if trained.weights == "best":
+        say("with the best weights on the validation split; --weights final takes those of the last update")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +128,7 @@ def predict(argv: Sequence[str]) -> int:
     if arguments.stream and arguments.files != (STANDARD_INPUT,):
         raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
+    _say_weights(trained)
     if arguments.stream:
         return _predict_stream(trained, is_json=arguments.json)
     problems, unknown = Problems(), Counter[str]()

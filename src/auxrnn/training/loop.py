@@ -266,7 +266,8 @@ def _record_result(session: Session, clock: float) -> None:
             scores |= _score(session, name, split, session.phases[-1])
     if session.folder is not None:
         session.network.load_state_dict(final)
-    session.recorder.write({"event": "result", "weights": "best"} | scores | _seconds(clock))
+    last = Position(len(session.phases) - 1, session.phases[-1].num_steps)
+    session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | _seconds(clock))
     session.recorder.flush()
 
 
