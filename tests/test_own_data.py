@@ -201,7 +201,8 @@ def test_rows_without_a_label_pretrain_and_are_left_out_afterwards(tmp_path):
     path = write_csv(tmp_path / "reviews.csv", 60, unlabeled_every=3)
     (tmp_path / "more.txt").write_text("only text\n" * 7)
     result = train(tmp_path / "run", path, "--unlabeled", tmp_path / "more.txt", "--pretrain-epochs", "1",
-                   "--train-epochs", "1", "--pretrain-steps", "None", "--train-steps", "None")  # fmt: skip
+                   "--train-epochs", "1", "--pretrain-steps", "None", "--train-steps", "None",
+                   "--validation-fraction", "0")  # fmt: skip
     assert "59 sequences to train (27 without a label), 8 to test (test drawn)" in result.err
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     last = {event["phase"]: event["step"] for event in map(json.loads, lines)}
@@ -215,7 +216,7 @@ def test_a_fraction_of_labels_leaves_the_rest_for_pretraining(tmp_path):
 
 def test_a_test_file_of_its_own_is_used_and_a_second_one_refused(tmp_path):
     path, test = write_csv(tmp_path / "reviews.csv"), write_csv(tmp_path / "held_out.csv", 10)
-    result = train(tmp_path / "run", path, "--test-data", test)
+    result = train(tmp_path / "run", path, "--test-data", test, "--validation-fraction", "0")
     assert "60 sequences to train, 10 to test; 2 classes" in result.err
     series = write_ts(tmp_path)
     refused = call("train", series, *TINY, "--test-data", series, "--out", tmp_path / "no")

@@ -83,12 +83,22 @@ def to_json(config: RunConfig) -> str:
 
 
 def to_flags(config: RunConfig) -> list[str]:
-    """Give the words after `auxrnn train` that ask for this config: its dataset, and what differs from the defaults."""
-    values = flatten(config)
-    model = config.model.model
-    is_default = model == DEFAULT_MODEL
-    defaults = flatten(unflatten({"data": config.data.data} | ({} if is_default else {"model": model})))
-    words = [config.data.data, "--recipe", "paper"] + ([] if is_default else ["--model", model])
+    """Return the words after `auxrnn train` that ask for this config: its data, and what differs from the paper's."""
+    model = [] if config.model.model == DEFAULT_MODEL else ["--model", config.model.model]
+    return [config.data.data, "--recipe", "paper", *model, *_list_changes(config)]
+
+
+def to_data_flags(config: RunConfig) -> list[str]:
+    """Return the words after `auxrnn data check` that ask for the data of this config."""
+    return [config.data.data, *_list_changes(RunConfig(data=config.data))]
+
+
+def _list_changes(config: RunConfig) -> list[str]:
+    """List what differs from the defaults of a config's model, as flags."""
+    values, model = flatten(config), config.model.model
+    named = {} if model == DEFAULT_MODEL else {"model": model}
+    defaults = flatten(unflatten({"data": config.data.data} | named))
+    words = []
     for name, value in values.items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):

@@ -128,9 +128,9 @@ def predict(argv: Sequence[str]) -> int:
     if arguments.stream and arguments.files != (STANDARD_INPUT,):
         raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
     trained = runs.load_run(arguments.run, weights=arguments.weights)
-    _say_weights(trained)
     if arguments.stream:
         return _predict_stream(trained, is_json=arguments.json)
+    _say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
     for path in arguments.files:
@@ -171,6 +171,7 @@ def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
 
 def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
     stream, names = Stream(as_recurrent(trained.network)), trained.card.class_names
+    _say_weights(trained)
     step = 0
     for values in _read_stream(trained.card.format):
         if values is None:

@@ -19,7 +19,7 @@ from auxrnn.errors import RunError
 from auxrnn.experiments import processes
 from auxrnn.experiments.jobs import Job, Kind, drop_doubles, name_job
 from auxrnn.experiments.processes import Running, Start
-from auxrnn.plain_config import flatten, to_flags
+from auxrnn.plain_config import flatten, to_data_flags, to_flags
 from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record
 
@@ -182,7 +182,7 @@ class Crew:
     def _start(self, task: Task) -> None:
         folder, out = self.folders.runs / task.name, None
         if task.kind == "data":
-            words, out = ["data", "check", *_data_flags(task.config), "--json"], self._result(task)
+            words, out = ["data", "check", *to_data_flags(task.config), "--json"], self._result(task)
         elif task.kind == "cost":
             words, out = ["cost", *to_flags(task.config), "--json"], self._result(task)
         elif (folder / "config.json").exists():
@@ -249,11 +249,6 @@ class Crew:
 
     def _result(self, task: Task) -> Path:
         return self.folders.runs / f"{task.name}.result.json"
-
-
-def _data_flags(config: RunConfig) -> list[str]:
-    """Give the words after `auxrnn data check` for the data of a run."""
-    return to_flags(RunConfig(data=config.data))
 
 
 def describe_failures(failures: Sequence[Failure]) -> RunError:
