@@ -93,7 +93,7 @@ def test_a_folder_with_another_demo_is_refused(smoke):
 
 def test_the_commands_on_the_page_ask_for_the_runs_of_the_demo():
     planned = configs(seed=0, is_smoke=False)
-    assert to_flags(planned["lstm_full"])[:5] == ["digits", "--hidden-size", "64", "--embedding-size", "16"]
+    assert to_flags(planned["lstm_full"])[:5] == ["digits", "--recipe", "paper", "--hidden-size", "64"]
     assert "--objective" not in to_flags(planned["reconstruct"])
 
 

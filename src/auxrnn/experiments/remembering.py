@@ -15,6 +15,7 @@ from torch import Tensor
 from auxrnn import runs
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.bptt import read_all
+from auxrnn.cards import read_card
 from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
@@ -41,15 +42,14 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
         return
     _, best = max(scored, key=lambda entry: entry[0])
     folder = folders.runs / best.name
-    length, size = best.config.segments.segment_length, best.config.data.image_size
+    length = best.config.segments.segment_length
     assert isinstance(length, int)
-    assert size is not None
-    anchor_K = torch.linspace(length, size**2 - 1, NUM_PICTURES).long()
+    anchor_K = torch.linspace(length, read_card(folder).num_steps - 1, NUM_PICTURES).long()
     keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
 
 
 def _can_be_shown(job: Job, folders: Folders) -> bool:
-    is_gray = job.config.data.data == "mnist" and job.config.data.image_size is not None
+    is_gray = job.config.data.data == "mnist"
     return is_gray and job.config.loss.objective == "reconstruct" and runs.is_finished(folders.runs / job.name)
 
 
