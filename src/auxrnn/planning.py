@@ -26,8 +26,9 @@ from auxrnn.training.record import ListRecorder
 
 DEFAULT_MINUTES = 10.0
 LONGEST_FULL_WINDOW, CUT_WINDOW, LONGEST_SEGMENT = 1000, 300, 75
-SMALLEST_BATCH, LARGEST_BATCH, EXAMPLES_A_ROW = 16, 64, 32
-"""A row of a batch must stand for at least so many labeled examples, or the batch is made smaller."""
+LARGEST_BATCH = 64
+BATCH_SIZES = {16_000: LARGEST_BATCH, 1000: 32, 0: 16}
+"""Sequences in a batch, by the least number of labeled examples: small sets want more updates."""
 FEW_EXAMPLES, FEWEST_HELD_OUT = 1000, 5
 """Below the first a fifth is held out as validation split, otherwise a tenth; below the second none."""
 FEWEST_UPDATES, FEWEST_TRIED = 500, 100
@@ -88,9 +89,7 @@ def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say
 
 def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_examples: int) -> RunConfig:
     """Choose what depends on the size of the data alone; what nobody compared is as in the paper."""
-    rows = LARGEST_BATCH
-    while rows > SMALLEST_BATCH and rows * EXAMPLES_A_ROW > num_labeled:
-        rows //= 2
+    rows = next(size for least, size in BATCH_SIZES.items() if num_labeled >= least)
     segment = min(LONGEST_SEGMENT, max(1, spec.num_steps // 2))
     chosen = {
         "batch_size": rows,

@@ -12,13 +12,14 @@ DEFAULT_RECIPE: RecipeName = "fast"
 
 LEARNING: dict[str, Any] = {
     "optimizer": "adam",
-    "lr": 2e-3,
+    "lr": 8e-3,
     "lr_schedule": "cosine",
     "warmup_steps": 100,
     "clip_norm": 1.0,
 }
 """Of every model; published rates are made for trainings of days."""
 SLOWER: dict[ModelName, float] = {
+    "gru": 4e-3,
     "irnn": 1e-4,
     "urnn": 1e-3,
     "transformer": 1e-3,
