@@ -126,7 +126,8 @@ def _note(rows: Sequence[DemoRow], facts: DemoFacts) -> str:
     error = max(100 * _standard_error(row.accuracy / 100, facts.test_examples) for row in rows)
     return f"""<div class="note"><p>One seed, small images, few updates: an illustration, not a measurement.
 With {facts.test_examples:,} test digits, the choice of digits alone moves an accuracy by up to
-&plusmn;{error:.1f} points (one standard error), and another seed moves it again.</p></div>
+&plusmn;{error:.1f} points (one standard error), and another seed moves it again. All networks share their settings,
+which were chosen for r-LSTM on validation data.</p></div>
 """
 
 
