@@ -6,9 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from auxrnn.experiments.demo import configs
+from auxrnn import runs
+from auxrnn.data.batches import in_order
+from auxrnn.experiments.demo import FIRST_ANCHOR, LAST_ANCHOR, configs
+from auxrnn.experiments.remembering import find_mean_image, measure_split
 from auxrnn.plain_config import flatten, to_flags
 
 NAMES = ["lstm_full", "lstm_truncated", "reconstruct", "predict"]
@@ -53,6 +58,21 @@ def test_the_page_opens_offline_and_shows_the_accuracies_of_the_runs(smoke):
         accuracy = [event for event in events if event["event"] == "evaluation"][-1]["test_accuracy"]
         assert json.loads(done.stdout)[name] == accuracy
         assert f"{accuracy:.1f} %" in page
+
+
+def test_errors_over_the_test_split_count_every_digit_from_every_anchor(smoke):
+    run_folder = smoke[0] / "reconstruct"
+    test, train = (runs.load_split(run_folder, name) for name in ("test", "train"))
+    mean_image_T = find_mean_image(train)
+    errors = measure_split(run_folder, test, torch.tensor([FIRST_ANCHOR, LAST_ANCHOR]), mean_image_T=mean_image_T)
+    (batch,) = in_order(test, test.num_examples)
+    image_NT = batch.x_BT[:, :, 0].numpy()
+    length = runs.read_config(run_folder).segments.segment_length
+    spans = [slice(anchor - length, anchor) for anchor in (FIRST_ANCHOR, LAST_ANCHOR)]
+    blank = np.mean([(image_NT[:, span] ** 2).mean() for span in spans])
+    mean_image = np.mean([((image_NT - mean_image_T)[:, span] ** 2).mean() for span in spans])
+    assert errors[1:] == pytest.approx((blank, mean_image), rel=1e-5)
+    assert errors.rebuilt not in errors[1:]
 
 
 def test_a_finished_demo_is_shown_again_without_training(smoke):

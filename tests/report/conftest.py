@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from auxrnn.report.page import DemoFacts, DemoRow
+from auxrnn.report.canvas import MemoryErrors
+from auxrnn.report.page import DemoErrors, DemoFacts, DemoRow
 from auxrnn.report.records import Reconstructions
 
 HEIGHT, WIDTH = 5, 4
@@ -33,6 +34,11 @@ def facts():
         command="auxrnn demo --seed 17",
         run_commands=["auxrnn train digits --seed 17"],
     )
+
+
+@pytest.fixture
+def errors():
+    return DemoErrors(MemoryErrors(0.0312, 0.1234, 0.0567), MemoryErrors(0.0415, 0.1312, 0.0678))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from auxrnn.report.canvas import crop_rows, lay_out, lay_out_all, mean_errors, outline
+from auxrnn.report.canvas import crop_rows, lay_out, lay_out_all, mean_errors, memory_errors, outline
 from auxrnn.report.records import Reconstructions
 
 NAN = np.nan
@@ -70,6 +70,18 @@ def test_pixels_of_any_range_are_shown_from_zero_to_one(reconstructions):
 def test_blank_images_can_be_laid_out(reconstructions):
     blank = reconstructions._replace(image_KT=np.zeros_like(reconstructions.image_KT))
     assert not lay_out_all(blank, most=1)[0].image_YX.any()
+
+
+@pytest.mark.parametrize(("is_reversed", "first"), [(True, 0), (False, 1)])
+def test_memory_errors_compare_rebuilt_pixels_with_blank_paper_and_the_mean_image(reconstructions, is_reversed, first):
+    mean_image_T = np.linspace(0.2, 0.7, 20, dtype=np.float32)
+    steps = [range(start + first, start + first + length) for start, length in ((5, 4), (15, 4), (0, 2))]
+    truth = np.concatenate([reconstructions.image_KT[k, list(steps[k])] for k in range(3)])
+    rebuilt = np.concatenate([reconstructions.reconstruction_KS[k, : len(steps[k])] for k in range(3)])
+    mean = np.concatenate([mean_image_T[list(steps[k])] for k in range(3)])
+    wanted = [((guess - truth) ** 2).mean() for guess in (rebuilt, np.zeros(10), mean)]
+    found = memory_errors(reconstructions._replace(is_reversed=is_reversed), mean_image_T)
+    assert found == pytest.approx(tuple(wanted), rel=1e-6)
 
 
 def test_mean_errors_weigh_every_rebuilt_pixel_alike(reconstructions):

@@ -9,8 +9,8 @@ from auxrnn.report.page import read_demo, write_demo_page
 
 
 @pytest.fixture
-def text(demo, rows, facts):
-    return write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+def text(demo, rows, facts, errors):
+    return write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
 
 
 def test_the_page_needs_nothing_but_itself(text):
@@ -50,13 +50,20 @@ def test_the_note_gives_the_largest_standard_error_of_the_accuracies(text):
     assert "&plusmn;2.6 points" in text
 
 
-def test_text_from_outside_is_escaped(demo, rows, facts):
+def test_one_sentence_compares_what_was_rebuilt_with_blank_paper_and_the_mean_digit(text):
+    start = text.index("The mean squared error of a rebuilt pixel")
+    sentence = text[start : text.index(".</p>", start)]
+    numbers = ["0.031", "3", "0.123", "0.057", "0.042", "360", "0.131", "0.068"]
+    assert re.findall(r"[\d.]*\d", sentence.replace("(0 is white, 1 black)", "")) == numbers
+
+
+def test_text_from_outside_is_escaped(demo, rows, facts, errors):
     hostile = '<script>alert("&")</script>'
     rows = [row._replace(title=hostile, description=hostile) for row in rows]
     facts = facts._replace(
         title=hostile, dataset=hostile, command=hostile, run_commands=[hostile], versions=[(hostile, hostile)]
     )
-    text = write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+    text = write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
     assert "script" not in parse(text).tags
     assert text.count("&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;") >= 2 * len(rows) + 6
 
@@ -66,27 +73,27 @@ def test_both_figures_come_wide_and_narrow(text):
     assert text.count('<div class="wide"><svg') == text.count('<div class="narrow"><svg') == 2
 
 
-def test_a_demo_without_reconstructions_has_no_memory_picture(demo, rows, facts):
+def test_a_demo_without_reconstructions_has_no_memory_picture(demo, rows, facts, errors):
     (demo / "reconstructions.npz").unlink()
-    text = write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+    text = write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
     assert "What r-LSTM remembers" not in text
     assert text.count("<svg") == 2
 
 
-def test_a_demo_without_records_still_has_its_table(tmp_path, rows, facts):
-    text = write_demo_page(tmp_path, rows=rows, facts=facts).read_text(encoding="utf-8")
+def test_a_demo_without_records_still_has_its_table(tmp_path, rows, facts, errors):
+    text = write_demo_page(tmp_path, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
     assert "<svg" not in text
     assert "93.6 %" in text
 
 
-def test_a_cut_last_line_does_not_keep_the_page_from_being_written(demo, rows, facts):
+def test_a_cut_last_line_does_not_keep_the_page_from_being_written(demo, rows, facts, errors):
     with (demo / "reconstruct" / "metrics.jsonl").open("a") as file:
         file.write('{"event": "evaluation", "pha')
-    assert "93.6 %" in write_demo_page(demo, rows=rows, facts=facts).read_text(encoding="utf-8")
+    assert "93.6 %" in write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
 
 
-def test_the_page_is_written_aside_and_renamed(demo, rows, facts, monkeypatch):
-    path = write_demo_page(demo, rows=rows, facts=facts)
+def test_the_page_is_written_aside_and_renamed(demo, rows, facts, errors, monkeypatch):
+    path = write_demo_page(demo, rows=rows, facts=facts, errors=errors)
     before = path.read_bytes()
 
     def fail(*_):
@@ -94,16 +101,16 @@ def test_the_page_is_written_aside_and_renamed(demo, rows, facts, monkeypatch):
 
     monkeypatch.setattr(page_module.Path, "replace", fail)
     with pytest.raises(RunError, match="cannot write"):
-        write_demo_page(demo, rows=rows, facts=facts._replace(title="new"))
+        write_demo_page(demo, rows=rows, facts=facts._replace(title="new"), errors=errors)
     assert path.read_bytes() == before
     monkeypatch.undo()
-    write_demo_page(demo, rows=rows, facts=facts._replace(title="new"))
+    write_demo_page(demo, rows=rows, facts=facts._replace(title="new"), errors=errors)
     assert "<h1>new</h1>" in path.read_text(encoding="utf-8")
     assert [entry.name for entry in demo.glob("index.html*")] == ["index.html"]
 
 
-def test_the_same_records_give_the_same_page(demo, rows, facts):
-    first, second = (write_demo_page(demo, rows=rows, facts=facts).read_bytes() for _ in range(2))
+def test_the_same_records_give_the_same_page(demo, rows, facts, errors):
+    first, second = (write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_bytes() for _ in range(2))
     assert first == second
 
 

@@ -23,11 +23,12 @@ from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import processes
-from auxrnn.experiments.remembering import NUM_PICTURES, keep_reconstructions
+from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
 from auxrnn.files import write_aside
 from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.progress import make_bars
-from auxrnn.report.page import DemoFacts, DemoRow, write_demo_page
+from auxrnn.report.canvas import memory_errors
+from auxrnn.report.page import DemoErrors, DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
 
 WINDOW = 28
@@ -79,6 +80,7 @@ class DemoResult(NamedTuple):
     """What the demo found; accuracies in percent on the test split."""
 
     rows: list[DemoRow]
+    errors: DemoErrors
     seconds: float
     page: Path
 
@@ -115,12 +117,10 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
     finally:
         seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
     dataset = runs.load_dataset(planned["reconstruct"])
-    test = runs.load_split(folder / "reconstruct", "test")
-    anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
-    keep_reconstructions(folder / "reconstruct", test, anchor_K, path=folder / "reconstructions.npz")
+    errors = _keep_memory(folder)
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
-    page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned))
-    return DemoResult(rows, seconds, page)
+    page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned), errors=errors)
+    return DemoResult(rows, errors, seconds, page)
 
 
 def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
@@ -193,6 +193,17 @@ def _status(run_folder: Path) -> tuple[int, str]:
 
 def _num_steps(config: RunConfig) -> tuple[int, int]:
     return config.schedule.pretrain_steps or 0, config.schedule.train_steps or 0
+
+
+def _keep_memory(folder: Path) -> DemoErrors:
+    """Keep what r-LSTM rebuilds of some test digits, and return how well it does that on them and on all."""
+    run_folder = folder / "reconstruct"
+    test = runs.load_split(run_folder, "test")
+    mean_image_T = find_mean_image(runs.load_split(run_folder, "train"))
+    anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
+    shown = keep_reconstructions(run_folder, test, anchor_K, path=folder / "reconstructions.npz")
+    on_test = measure_split(run_folder, test, anchor_K, mean_image_T=mean_image_T)
+    return DemoErrors(memory_errors(shown, mean_image_T), on_test)
 
 
 def _row(folder: Path, name: str, config: RunConfig) -> DemoRow:

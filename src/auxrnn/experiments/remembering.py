@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from auxrnn import runs
@@ -21,6 +21,8 @@ from auxrnn.data.sequences import Split
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.workers import Folders
 from auxrnn.files import write_aside
+from auxrnn.report.canvas import MemoryErrors, memory_errors
+from auxrnn.report.records import Reconstructions
 from auxrnn.report.run_records import read_record
 from auxrnn.structs import Segments
 from auxrnn.training.step import as_recurrent
@@ -51,9 +53,19 @@ def _can_be_shown(job: Job, folders: Folders) -> bool:
     return is_gray and job.config.loss.objective == "reconstruct" and runs.is_finished(folders.runs / job.name)
 
 
-@torch.inference_mode()
-def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> None:
+def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> Reconstructions:
     """Let the r-LSTM of a run rebuild what it read before one anchor of the first images of K classes; keep it."""
+    rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(len(anchor_K))]
+    shown = rebuild(run_folder, test.select(np.array(rows)), anchor_K)
+    file = io.BytesIO()
+    np.savez(file, **shown._asdict())
+    write_aside(path, file.getvalue())
+    return shown
+
+
+@torch.inference_mode()
+def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
+    """Return what the r-LSTM of a run rebuilds, free-running, of each image from its state at that image's anchor."""
     config, card, trained = runs.load_run(run_folder)
     network = as_recurrent(trained)
     objective = network.objective
@@ -61,25 +73,35 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
     assert isinstance(objective, Reconstruct)
     assert isinstance(card.format, ImageFormat)
     assert length != "full"
-    rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(len(anchor_K))]
-    (batch,) = in_order(test.select(np.array(rows)), len(anchor_K))
+    (batch,) = in_order(images, len(anchor_K))
     segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
     (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
     rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"
-    rebuilt_KS = (rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0]
     height, width = card.format.size
-    file = io.BytesIO()
-    np.savez(
-        file,
+    return Reconstructions(
         image_KT=batch.x_BT[:, :, 0].numpy(),
         anchor_K=segments.anchor_M.numpy(),
         start_K=segments.start_M.numpy(),
         length_K=segments.length_M.numpy(),
-        reconstruction_KS=rebuilt_KS.numpy(),
+        reconstruction_KS=(rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0].numpy(),
         label_K=batch.label_B.numpy(),
         is_reversed=is_reversed,
         height=height,
         width=width,
     )
-    write_aside(path, file.getvalue())
+
+
+def find_mean_image(train: Split) -> Float[np.ndarray, " T"]:
+    """Return the mean of gray images of one size, as a sequence of pixels."""
+    (batch,) = in_order(train, train.num_examples)
+    mean_T: Float[np.ndarray, " T"] = batch.x_BT[:, :, 0].numpy().mean(axis=0)
+    return mean_T
+
+
+def measure_split(
+    run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"], *, mean_image_T: Float[np.ndarray, " T"]
+) -> MemoryErrors:
+    """Return the errors of rebuilding every image of a split from each of the anchors."""
+    rebuilt = (rebuild(run_folder, images, anchor.expand(images.num_examples)) for anchor in anchor_K)
+    return MemoryErrors(*np.mean([memory_errors(each, mean_image_T) for each in rebuilt], axis=0).tolist())

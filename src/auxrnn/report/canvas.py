@@ -1,6 +1,7 @@
 """Segments of a pixel sequence laid out on the image they were read from; arrays only, nothing is drawn here.
 
-Adds `K`, the test examples that are shown, and `Y` and `X`, the rows and columns of the canvas.
+Adds `K`, the test examples that are shown, `P`, the rebuilt pixels of all of them, and `Y` and `X`, the rows and
+columns of the canvas.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,14 @@ class SegmentCanvas(NamedTuple):
     anchor: Point
     given: Point
     num_steps_back: int
+
+
+class MemoryErrors(NamedTuple):
+    """Mean squared errors a pixel, pixels from 0 to 1: of what was rebuilt, of blank paper, and of the mean image."""
+
+    rebuilt: float
+    blank: float
+    mean_image: float
 
 
 def lay_out_all(reconstructions: Reconstructions, *, most: int) -> list[SegmentCanvas]:
@@ -102,3 +111,14 @@ def mean_errors(canvases: Sequence[SegmentCanvas]) -> tuple[float, float]:
     errors = [canvas.error_YX[mask_YX] for canvas, mask_YX in zip(canvases, is_rebuilt, strict=True)]
     truths = [canvas.image_YX[mask_YX] for canvas, mask_YX in zip(canvases, is_rebuilt, strict=True)]
     return float(np.concatenate(errors).mean()), float(np.abs(np.concatenate(truths)).mean())
+
+
+def memory_errors(reconstructions: Reconstructions, mean_image_T: Float[np.ndarray, " T"]) -> MemoryErrors:
+    """Return the mean squared errors over all rebuilt pixels, of the network and of two guesses without a memory."""
+    offset_S = np.arange(reconstructions.reconstruction_KS.shape[1])
+    is_rebuilt_KS = offset_S < reconstructions.length_K[:, None]
+    first_K = reconstructions.start_K + (0 if reconstructions.is_reversed else 1)
+    step_P = (first_K[:, None] + offset_S)[is_rebuilt_KS]
+    truth_P = reconstructions.image_KT[np.nonzero(is_rebuilt_KS)[0], step_P]
+    guesses = (reconstructions.reconstruction_KS[is_rebuilt_KS], np.zeros_like(truth_P), mean_image_T[step_P])
+    return MemoryErrors(*(float(np.mean((guess_P - truth_P) ** 2)) for guess_P in guesses))

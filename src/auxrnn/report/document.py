@@ -3,7 +3,7 @@
 import html
 from collections.abc import Sequence
 
-from auxrnn.report.canvas import SegmentCanvas, mean_errors
+from auxrnn.report.canvas import SegmentCanvas
 from auxrnn.report.figures import NARROW, memory_figure, to_svg
 from auxrnn.report.stylesheet import stylesheet
 
@@ -42,16 +42,14 @@ def html_figure(wide: str, narrow: str, description: str) -> str:
 """
 
 
-def memory_section(canvases: Sequence[SegmentCanvas], *, heading: str) -> str:
-    """Show digits, the segments asked for and what was rebuilt of them, under a heading that is HTML already."""
+def memory_section(canvases: Sequence[SegmentCanvas], *, heading: str, errors: str) -> str:
+    """Show digits, the segments asked for and what was rebuilt of them; heading and errors are HTML already."""
     wide = to_svg(memory_figure(canvases), name="memory-wide")
     narrow = to_svg(memory_figure(canvases, width=NARROW, columns=4), name="memory-narrow")
-    error, blank_error = mean_errors(canvases)
     return f"""{heading}
 <p>Each column is one test digit. The network reads it row by row up to the anchor (the dot); paler pixels are still
 ahead of it. From its state there, the decoder rebuilds the outlined segment, pixel by pixel: it is given the framed
 pixel at one end and goes on from its own output. Below each digit stand the true segment, the rebuilt one and their
 absolute difference; gray lies outside the segment. The number on top says how many steps before the anchor the segment
-begins. The mean error of these {len(canvases)} segments is {error:.2f} a pixel, from 0 to 1; leaving them blank would
-give {blank_error:.2f}.</p>
+begins. {errors}</p>
 {html_figure(wide, narrow, "Digits, true segments, rebuilt segments and their difference")}"""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from auxrnn.config import Window
 from auxrnn.files import write_aside
 from auxrnn.report import theme
-from auxrnn.report.canvas import SegmentCanvas, lay_out_all
+from auxrnn.report.canvas import MemoryErrors, SegmentCanvas, lay_out_all
 from auxrnn.report.document import CITATION, MAX_EXAMPLES, html_document, html_figure, memory_section
 from auxrnn.report.durations import describe_duration
 from auxrnn.report.figures import NARROW, accuracy_figure, to_svg
@@ -49,6 +49,13 @@ class DemoFacts(NamedTuple):
         return 100 / self.num_classes
 
 
+class DemoErrors(NamedTuple):
+    """How well r-LSTM rebuilds the digits that are shown, and all test digits from the same anchors."""
+
+    shown: MemoryErrors
+    test: MemoryErrors
+
+
 class DemoRecords(NamedTuple):
     """What the demo's figures show; no canvases if no reconstructions were kept."""
 
@@ -64,14 +71,14 @@ def read_demo(folder: Path, *, rows: Sequence[DemoRow]) -> DemoRecords:
     return DemoRecords(curves, canvases)
 
 
-def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts) -> Path:
+def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, errors: DemoErrors) -> Path:
     """Write `index.html` into the folder of the demo and give its path; a figure without records is left out."""
     records = read_demo(folder, rows=rows)
     sections = [_introduction(facts), _results(rows, facts), _note(rows, facts)]
     if any(curve.steps for curve in records.curves):
         sections.append(_curves(records.curves, facts))
     if records.canvases:
-        sections.append(memory_section(records.canvases, heading="<h2>What r-LSTM remembers</h2>"))
+        sections.append(_memory(records.canvases, facts, errors))
     sections.append(_making(facts))
     path = folder / "index.html"
     write_aside(path, html_document(facts.title, sections))
@@ -135,6 +142,18 @@ def _curves(curves: Sequence[Curve], facts: DemoFacts) -> str:
 <p>Every update counts, pretraining too: r-LSTM and p-LSTM spend the first part of theirs without seeing a single
 label.</p>
 {html_figure(wide, narrow, f"Test accuracy against updates, at the end: {ends}")}"""
+
+
+def _memory(canvases: Sequence[SegmentCanvas], facts: DemoFacts, errors: DemoErrors) -> str:
+    shown, test = errors
+    rows = [canvas.anchor[1] + 1 for canvas in canvases]
+    text = f"""The anchors lie in rows {min(rows)} to {max(rows)} of {len(canvases[0].image_YX)}, where the digit is
+being read or was read just before.</p>
+<p>The mean squared error of a rebuilt pixel (0 is white, 1 black) is {shown.rebuilt:.3f} over these {len(canvases)}
+segments, where blank paper has {shown.blank:.3f} and the mean training digit {shown.mean_image:.3f}, and
+{test.rebuilt:.3f} over all {facts.test_examples:,} test digits from the same anchors, where blank paper has
+{test.blank:.3f} and the mean training digit {test.mean_image:.3f}."""
+    return memory_section(canvases, heading="<h2>What r-LSTM remembers</h2>", errors=text)
 
 
 def _making(facts: DemoFacts) -> str:

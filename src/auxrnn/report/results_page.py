@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.files import write_aside
-from auxrnn.report.canvas import lay_out_all
+from auxrnn.report.canvas import lay_out_all, mean_errors
 from auxrnn.report.document import CITATION, MAX_EXAMPLES, html_document, memory_section
 from auxrnn.report.durations import describe_duration
 from auxrnn.report.outcome_section import badge, outcome_section, short_title
@@ -54,12 +54,18 @@ def write_results_page(
     ]
     sections += [outcome_section(outcome) for outcome in outcomes]
     if reconstructions is not None:
-        canvases = lay_out_all(reconstructions, most=MAX_EXAMPLES)
-        heading = "<h2>What the network remembers</h2>"
-        sections.append(f'<section id="memory">\n{memory_section(canvases, heading=heading)}</section>\n')
+        sections.append(f'<section id="memory">\n{_memory(reconstructions)}</section>\n')
     sections.append(_making(made))
     write_aside(path, html_document(TITLE, sections))
     return path
+
+
+def _memory(reconstructions: Reconstructions) -> str:
+    canvases = lay_out_all(reconstructions, most=MAX_EXAMPLES)
+    error, blank_error = mean_errors(canvases)
+    errors = f"""The mean error of these {len(canvases)} segments is {error:.2f} a pixel, from 0 to 1; leaving them
+blank would give {blank_error:.2f}."""
+    return memory_section(canvases, heading="<h2>What the network remembers</h2>", errors=errors)
 
 
 def _introduction() -> str:
