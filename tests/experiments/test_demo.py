@@ -4,14 +4,15 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from auxrnn import runs
 from auxrnn.data.batches import in_order
+from auxrnn.experiments import demo
 from auxrnn.experiments.demo import FIRST_ANCHOR, LAST_ANCHOR, configs
 from auxrnn.experiments.remembering import find_mean_image, measure_split
 from auxrnn.plain_config import flatten, to_flags
@@ -33,8 +34,8 @@ def smoke(tmp_path_factory):
 def test_the_four_runs_have_the_same_number_of_updates_and_differ_in_nothing_else():
     planned = configs(seed=3, is_smoke=False)
     schedules = {name: config.schedule for name, config in planned.items()}
-    assert {(s.pretrain_steps or 0) + (s.train_steps or 0) for s in schedules.values()} == {3000}
-    may_differ = {"objective", "supervised_window", "pretrain_steps", "train_steps", "lr_halving_epochs"}
+    assert {(s.pretrain_steps or 0) + (s.train_steps or 0) for s in schedules.values()} == {4000}
+    may_differ = {"objective", "supervised_window", "pretrain_steps", "train_steps"}
     shared = [{k: v for k, v in flatten(config).items() if k not in may_differ} for config in planned.values()]
     assert all(values == shared[0] for values in shared)
     windows = {name: config.loss.supervised_window for name, config in planned.items()}
@@ -92,12 +93,15 @@ def test_a_folder_with_another_demo_is_refused(smoke):
 
 def test_the_commands_on_the_page_ask_for_the_runs_of_the_demo():
     planned = configs(seed=0, is_smoke=False)
-    assert to_flags(planned["lstm_full"])[:5] == ["digits", "--hidden-size", "64", "--embedding-size", "64"]
+    assert to_flags(planned["lstm_full"])[:5] == ["digits", "--hidden-size", "64", "--embedding-size", "16"]
     assert "--objective" not in to_flags(planned["reconstruct"])
 
 
 @pytest.mark.slow
-def test_the_r_lstm_ends_30_points_above_the_truncated_lstm(tmp_path):
-    result = json.loads(run_demo(tmp_path / "demo").stdout)
-    assert result["reconstruct"] >= result["lstm_truncated"] + 30
-    assert Path(tmp_path / "demo" / "index.html").exists()
+def test_the_r_lstm_knows_the_digits_and_rebuilds_them_where_the_truncated_lstm_does_not(tmp_path):
+    result = demo.run(tmp_path / "demo", seed=0, is_smoke=False, console=Console(stderr=True))
+    assert result.accuracies["reconstruct"] >= 90
+    assert result.accuracies["lstm_truncated"] <= 35
+    for errors in result.errors:
+        assert errors.rebuilt < min(errors.blank, errors.mean_image)
+    assert result.page.exists()

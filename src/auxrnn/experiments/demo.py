@@ -32,12 +32,10 @@ from auxrnn.report.page import DemoErrors, DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
 
 WINDOW = 28
-PRETRAIN_STEPS, TRAIN_STEPS = 1000, 2000
+PRETRAIN_STEPS, TRAIN_STEPS = 1200, 2800
 SMOKE_STEPS = 4
-# Training with labels has five rates, each half of the last; 1437 digits in batches of 64 are 23 updates an epoch.
-NUM_RATES, STEPS_PER_EPOCH = 5, 23
-# The anchors of the pictures: from inside the digit to the blank rows below it.
-FIRST_ANCHOR, LAST_ANCHOR = 125, 195
+# The anchors of the pictures: from inside the digit to the end of its last row.
+FIRST_ANCHOR, LAST_ANCHOR = 111, 153
 POLL_SECONDS = 0.3
 
 
@@ -60,19 +58,27 @@ SYSTEMS = {
 SETTINGS = {
     "data": "digits",
     "hidden_size": 64,
-    "embedding_size": 64,
-    "segment_length": 84,
-    "auxiliary_window": WINDOW,
+    "embedding_size": 16,
+    "head_size": 128,
+    "decoder_layers": 1,
+    "drop_connect": 0.0,
+    "gate_init": "chrono",
+    "segment_length": 56,
     "placement": "immediate",
-    "sampling_steps": 0,
-    "drop_connect": 0.2,
-    "batch_size": 64,
-    "lr": 2e-3,
+    "auxiliary_window": WINDOW,
+    "normalize_auxiliary": True,
+    # The last 1200 updates feed the decoder nothing but its own output, as the pictures do.
+    "sampling_steps": 2800,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "lr": 5e-3,
+    "lr_schedule": "cosine",
+    "warmup_steps": 50,
     "threads": 1,
     "checkpoint_every": 200,
     "log_every": 20,
 }
-NUM_EVALUATIONS = 30
+NUM_EVALUATIONS = 20
 SHOWN = ("lstm_full", "lstm_truncated", "reconstruct", "predict")
 
 
@@ -99,7 +105,6 @@ def configs(*, seed: int, is_smoke: bool) -> dict[str, RunConfig]:
     for name, system in SYSTEMS.items():
         steps = plain if system.objective == "none" else helped
         values = SETTINGS | steps | {"objective": system.objective, "supervised_window": system.window, "seed": seed}
-        values["lr_halving_epochs"] = round(steps["train_steps"] / NUM_RATES / STEPS_PER_EPOCH, 2)
         values["evaluate_every"] = max(1, (pretrain + train) // NUM_EVALUATIONS)
         planned[name] = unflatten(values)
     return planned
