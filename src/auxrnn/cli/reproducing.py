@@ -48,7 +48,8 @@ class ReproduceArguments:
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ()
     """Tables and figures by name (table2, figure4), or all of them in order of importance: all."""
     scale: ScaleName = "desk"
-    """How large: smoke (seconds, made-up data), desk (hours on two cores) or paper (the published settings)."""
+    """How large: smoke (seconds), desk (hours on two cores), full (the paper's lengths and sizes with the
+    fast recipe, days on two cores) or paper (the published settings)."""
     workers: int = 1
     """Runs at a time, one thread each."""
     seeds: int | None = None
@@ -228,7 +229,7 @@ class ReportArguments:
     """Options of `report`."""
 
     scale: ScaleName = "desk"
-    """Which records to show: smoke, desk or paper."""
+    """Which records to show: smoke, desk, full or paper."""
     results: Path = Path("results")
     """Folder with the records that `auxrnn reproduce` made."""
     out: Path | None = None

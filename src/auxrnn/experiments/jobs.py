@@ -18,7 +18,7 @@ Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""
 
 UNTOLD = ("seed", *WITHOUT_EFFECT)
-RATES = ("auxiliary_weight", "lr", "warmup_steps", "lr_halving_epochs")
+RATES = ("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs")
 """How fast a network learns: an update takes the same time with any."""
 BEYOND_ONE_UPDATE = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "sampling_steps", *RATES)
 """How long it learns as well, which says nothing about the time of one update."""
