@@ -66,6 +66,15 @@ def test_every_model_has_a_fast_recipe_of_options_that_it_takes(model):
     assert values["objective"] == ("auto" if model == "lstm" else PRESETS[model].settings["objective"])
 
 
+def test_a_file_may_name_the_recipe_and_a_flag_overrides_it(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text('recipe = "paper"\nseed = 3\n')
+    words = ["digits", "--config", str(path)]
+    of_file, of_flag = cli.parse_train(words), cli.parse_train([*words, "--recipe", "fast"])
+    assert (of_file.recipe, of_file.run.schedule.optimizer, of_file.run.seed) == ("paper", "rmsprop", 3)
+    assert (of_flag.recipe, of_flag.run.schedule.optimizer, of_flag.run.seed) == ("fast", "adam", 3)
+
+
 def test_an_option_of_the_auxiliary_loss_asks_for_the_auxiliary_loss():
     assert parse("digits").loss.objective == "auto"
     assert parse("digits", "--segment-length", "9").loss.objective == "reconstruct"

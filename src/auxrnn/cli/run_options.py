@@ -24,7 +24,8 @@ def find_defaults(argv: Sequence[str]) -> RunConfig:
     """
     path, flag = last_value(argv, "--config"), last_value(argv, "--model")
     of_file = {} if path is None else read_toml(Path(path))
-    recipe = find_recipe_name(argv, of_file)
+    of_file.pop("recipe", None)
+    recipe = find_recipe_name(argv)
     model = flag if flag in PRESETS else of_file.get("model", DEFAULT_MODEL)
     values = find_recipe(recipe, model) | of_file
     if flag in PRESETS and flag != of_file.get("model", DEFAULT_MODEL):
@@ -41,9 +42,11 @@ def find_defaults(argv: Sequence[str]) -> RunConfig:
     return unflatten({"data": ""} | values)
 
 
-def find_recipe_name(argv: Sequence[str], of_file: dict[str, Any]) -> RecipeName:
+def find_recipe_name(argv: Sequence[str]) -> RecipeName:
     """Return which recipe a command asks for, as a flag or in its config file."""
-    name = last_value(argv, "--recipe") or of_file.pop("recipe", DEFAULT_RECIPE)
+    path = last_value(argv, "--config")
+    of_file = {} if path is None else read_toml(Path(path))
+    name = last_value(argv, "--recipe") or of_file.get("recipe", DEFAULT_RECIPE)
     if name not in get_args(RecipeName):
         raise UsageError(f"--recipe is {name!r}; it takes one of {', '.join(get_args(RecipeName))}")
     return cast(RecipeName, name)

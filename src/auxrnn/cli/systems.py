@@ -8,7 +8,7 @@ from typing import Any
 from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, print_json, say
-from auxrnn.cli.run_options import check_run, find_defaults, load_data
+from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
 from auxrnn.config import RunConfig
 from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import UsageError
@@ -103,7 +103,7 @@ def cost(argv: Sequence[str]) -> int:
       auxrnn cost mnist --model transformer
       auxrnn cost needle --length 16384 --model dmca --memory 16
     """
-    default = CostArguments(run=find_defaults(argv))
+    default = CostArguments(run=find_defaults(argv), recipe=find_recipe_name(argv))
     arguments = parse(CostArguments, argv, "cost", default=default, description=cost.__doc__ or "")
     check_run(argv, arguments.run)
     if arguments.memory is not None and not 0 < arguments.memory < float("inf"):

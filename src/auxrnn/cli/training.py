@@ -12,7 +12,7 @@ from auxrnn import pretrained, runs
 from auxrnn.arguments import parse
 from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
-from auxrnn.cli.run_options import check_run, find_defaults, load_data
+from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.data.cache import describe_bytes
 from auxrnn.data.datasets import Dataset, make_splits
@@ -127,7 +127,7 @@ def _find_minutes(arguments: TrainArguments) -> float | None:
 
 def parse_train(argv: Sequence[str]) -> TrainArguments:
     """Give what `auxrnn train` is asked for: flags, over the values of a config file, over the defaults."""
-    default = TrainArguments(run=find_defaults(argv))
+    default = TrainArguments(run=find_defaults(argv), recipe=find_recipe_name(argv))
     arguments = parse(TrainArguments, argv, "train", default=default, description=train.__doc__ or "")
     check_run(argv, arguments.run)
     return arguments
