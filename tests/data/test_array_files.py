@@ -12,14 +12,14 @@ from numpy.lib import format as npy
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.numbers import array_files
-from auxrnn.data.numbers.arrays import ArrayOptions, array_source
+from auxrnn.data.numbers.arrays import array_source
 from auxrnn.errors import RunError
 
 X_NT = np.random.default_rng(0).standard_normal((5, 400))
 
 
 def read(path, problems=None):
-    source = array_source("mine", path, ArrayOptions(has_labels=False))
+    source = array_source("mine", path, has_labels=False)
     return list(source.read(problems or Problems(), None).examples)
 
 
@@ -214,7 +214,7 @@ def test_a_single_sequence_has_a_limit(tmp_path, assert_one_sentence):
 
 def test_an_abandoned_reader_leaves_no_file_open(tmp_path):
     np.savez(tmp_path / "x.npz", x=X_NT)
-    source = array_source("mine", tmp_path / "x.npz", ArrayOptions(has_labels=False))
+    source = array_source("mine", tmp_path / "x.npz", has_labels=False)
     examples = iter(source.read(Problems(), None).examples)
     next(examples)
     del examples

@@ -7,7 +7,7 @@ import pytest
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.numbers import array_files
-from auxrnn.data.numbers.arrays import ArrayOptions, array_source, is_array_folder
+from auxrnn.data.numbers.arrays import array_source, is_array_folder
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
@@ -30,7 +30,7 @@ def save_folder(folder, **arrays):
 
 def read(path, *, has_labels=True, problems=None, like=None):
     """Give what was understood, and all examples."""
-    understood = array_source("mine", path, ArrayOptions(has_labels)).read(problems or Problems(), like)
+    understood = array_source("mine", path, has_labels=has_labels).read(problems or Problems(), like)
     return understood, list(understood.examples)
 
 
@@ -84,7 +84,7 @@ def test_a_large_array_is_read_block_by_block(tmp_path, monkeypatch):
 def test_reading_takes_constant_memory(tmp_path, form):
     x = np.zeros((400, 10000))
     path = save(tmp_path / "x.npz", x=x) if form == "npz" else save_folder(tmp_path / "x", x=x)
-    understood = array_source("mine", path, ArrayOptions(has_labels=False)).read(Problems(), None)
+    understood = array_source("mine", path, has_labels=False).read(Problems(), None)
     tracemalloc.start()
     try:
         assert sum(len(example.value_T) for example in understood.examples) == x.size
@@ -155,7 +155,7 @@ def test_labels_and_lengths_are_found_beside_a_file(tmp_path, x_name, y_name, le
     decoys = {"other": X_NTD, "y_test": Y_N[::-1], f"{y_name}_labels": Y_N[::-1], "target": Y_N[::-1]}
     arrays = {x_name: X_NTD, y_name: Y_N, lengths_name: np.array([1, 2, 3])} | decoys
     folder = save_folder(tmp_path / "folder", **arrays)
-    source = array_source("mine", folder / f"{x_name}.npy", ArrayOptions())
+    source = array_source("mine", folder / f"{x_name}.npy")
     names = [f"{name}.npy" for name in (x_name, y_name, lengths_name)]
     assert [file.name for file in source.files] == names
     assert source.options == {"reader": "arrays", "has_labels": True, "is_folder": False}
@@ -171,7 +171,7 @@ def test_a_folder_is_known_by_its_sequences_and_gives_only_what_is_used(tmp_path
     assert is_array_folder(folder)
     assert not is_array_folder(save_folder(tmp_path / "other", y=Y_N, data=X_NTD))
     assert not is_array_folder(tmp_path / "absent")
-    files = array_source("mine", folder, ArrayOptions()).files
+    files = array_source("mine", folder).files
     assert [file.name for file in files] == ["x_train.npy", "y_train.npy"]
 
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers.arrays import ArrayOptions, array_source
-from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.numbers.arrays import array_source
+from auxrnn.data.numbers.timeseries import timeseries_source
 from auxrnn.errors import RunError, UsageError
 
 X_NTD = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
@@ -69,9 +69,9 @@ def mutate(content, mutations):
 def read(path, *, has_labels):
     """Read a file to its end, at once and patiently; give how many examples came."""
     source = (
-        timeseries_source("mine", path, TimeSeriesOptions(has_labels))
+        timeseries_source("mine", path, has_labels=has_labels)
         if path.suffix == ".ts"
-        else array_source("mine", path, ArrayOptions(has_labels))
+        else array_source("mine", path, has_labels=has_labels)
     )
     num_examples = 0
     for problems in (Problems(), Problems(is_patient=True)):

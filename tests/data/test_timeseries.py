@@ -5,7 +5,7 @@ import pytest
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.numbers import timeseries
-from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.numbers.timeseries import timeseries_source
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
@@ -41,7 +41,7 @@ def with_cases(*cases, tags="@classLabel true a b"):
 
 def read(files, *, has_labels=True, problems=None, like=None):
     """Give what was understood, and all examples."""
-    understood = timeseries_source("mine", files, TimeSeriesOptions(has_labels)).read(problems or Problems(), like)
+    understood = timeseries_source("mine", files, has_labels=has_labels).read(problems or Problems(), like)
     return understood, list(understood.examples)
 
 
@@ -92,13 +92,13 @@ def test_a_header_may_be_written_in_many_ways(tmp_path, change):
 def test_each_part_has_its_file_and_whole_numbers_are_the_same_class_in_all(tmp_path):
     train = write(tmp_path, with_cases("1,2:1.0", "3:2", "4:-1.", tags="@classLabel true 1 2.0 -1"), "A_TRAIN.ts")
     test = write(tmp_path, with_cases("5:1", "6:2.00", "7:1.5", tags="@classLabel true 1.0 2 1.5"), "A_TEST.ts")
-    source = timeseries_source("mine", {"train": train, "test": test}, TimeSeriesOptions())
+    source = timeseries_source("mine", {"train": train, "test": test})
     examples = list(source.read(Problems(), None).examples)
     assert labels(examples) == ["1", "2", "-1", "1", "2", "1.5"]
     assert [example.part for example in examples] == ["train"] * 3 + ["test"] * 3
     assert source.files == [train, test]
     assert source.options == {"reader": "timeseries", "has_labels": True, "parts": "train, test"}
-    assert timeseries_source("mine", train, TimeSeriesOptions(has_labels=False)).options["parts"] is None
+    assert timeseries_source("mine", train, has_labels=False).options["parts"] is None
 
 
 def test_labels_that_are_left_open_are_none(tmp_path):
@@ -223,7 +223,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path, assert_one_sentence, kind):
 
 def test_no_files_at_all_is_wrong_usage(assert_one_sentence):
     with pytest.raises(UsageError) as error:
-        timeseries_source("mine", {}, TimeSeriesOptions())
+        timeseries_source("mine", {})
     assert_one_sentence(error)
 
 
@@ -235,7 +235,7 @@ def test_the_space_is_guessed_from_the_first_case(tmp_path):
 
 
 def test_an_abandoned_reader_leaves_no_file_open(tmp_path):
-    understood = timeseries_source("mine", write(tmp_path, TWO_CHANNELS), TimeSeriesOptions()).read(Problems(), None)
+    understood = timeseries_source("mine", write(tmp_path, TWO_CHANNELS)).read(Problems(), None)
     examples = iter(understood.examples)
     next(examples)
     del examples

@@ -8,8 +8,8 @@ from auxrnn.data.cache import cache_dir
 from auxrnn.data.checksums import find_checksum
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
 from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
-from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, ArrayOptions, array_source, is_array_folder
-from auxrnn.data.numbers.timeseries import TimeSeriesOptions, timeseries_source
+from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.numbers.timeseries import timeseries_source
 from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
 from auxrnn.data.requests import Request, check_options
@@ -48,7 +48,7 @@ def _find_in_folder(name: str, folder: Path, request: Request, *, has_labels: bo
         return dogs_source(name, folder, ImageOptions(request.image_size, request.enlarge_to))
     if is_array_folder(folder):
         check_options(request, (), what="arrays")
-        return array_source(name, folder, ArrayOptions(has_labels))
+        return array_source(name, folder, has_labels=has_labels)
     if files := _find_parts(folder):
         return _find_files(name, files, request, has_labels=has_labels)
     if find_image_folder(folder, has_labels=has_labels):
@@ -63,14 +63,14 @@ def _find_files(name: str, files: Mapping[Part, Path] | Path, request: Request, 
     suffix = first.suffix.lower()
     if suffix == SERIES_SUFFIX:
         check_options(request, (), what="time series")
-        return timeseries_source(name, files, TimeSeriesOptions(has_labels))
+        return timeseries_source(name, files, has_labels=has_labels)
     if suffix in TABLE_SUFFIXES:
         check_options(request, ("text_column", "label_column", "tokens"), what="a table of texts")
         options = TableOptions(request.text_column, request.label_column, request.tokens, has_labels=has_labels)
         return table_source(name, files, options)
     if suffix in ARRAY_SUFFIXES and isinstance(files, Path):
         check_options(request, (), what="arrays")
-        return array_source(name, files, ArrayOptions(has_labels))
+        return array_source(name, files, has_labels=has_labels)
     if suffix in PICTURE_SUFFIXES:
         raise UsageError(f"{name} is a single image; give a folder with one sub-folder of images a class")
     raise UsageError(f"{name} is of no known kind ({suffix or 'no suffix'}); give {FORMS}")

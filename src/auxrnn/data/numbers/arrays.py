@@ -29,13 +29,6 @@ Location = tuple[Path, str | None]
 Column = Shaped[np.ndarray, " N"]
 
 
-class ArrayOptions(NamedTuple):
-    """What is asked of arrays."""
-
-    has_labels: bool = True
-    """Whether there must be labels; where there are some, they are given in any case."""
-
-
 class Beside(NamedTuple):
     """What is known of each sequence beside its values: its label, or its length."""
 
@@ -64,8 +57,11 @@ class Split(NamedTuple):
         return int(np.clip(self.lengths.value_N.astype(np.int64), 0, self.x.shape[1]).sum())
 
 
-def array_source(name: str, path: Path, options: ArrayOptions) -> Source:
-    """Give the sequences of an .npz, of an .npy and the files beside it, or of a folder of .npy files."""
+def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
+    """Return the sequences of an .npz, of an .npy and the files beside it, or of a folder of .npy files.
+
+    Labels that are there are read in any case; `has_labels` says whether they must be.
+    """
     files = find_files(path)
 
     def read(problems: Problems, like: Format | None) -> Understood:
@@ -74,11 +70,11 @@ def array_source(name: str, path: Path, options: ArrayOptions) -> Source:
             locations = {key: (path, key) for key in list_keys(path)}
         else:
             locations = {key: (file, None) for key, file in files.items()}
-        return _understand(_open_splits(path, locations, options), problems=problems, like=like)
+        return _understand(_open_splits(path, locations, has_labels=has_labels), problems=problems, like=like)
 
     used = [path] if files is None else list(files.values())
     # The same files have parts when they are read as a folder, and none when one of them is named.
-    plain: dict[str, Plain] = {"reader": "arrays", "has_labels": options.has_labels, "is_folder": path.is_dir()}
+    plain: dict[str, Plain] = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
     return Source(name, used, plain, read)
 
 
@@ -91,9 +87,9 @@ def is_array_folder(folder: Path) -> bool:
     return not names.isdisjoint(("x.npy", "x_train.npy"))
 
 
-def _open_splits(path: Path, locations: Mapping[str, Location], options: ArrayOptions) -> list[Split]:
+def _open_splits(path: Path, locations: Mapping[str, Location], *, has_labels: bool) -> list[Split]:
     splits = [
-        _open_split(group, locations, needs_labels=options.has_labels and group.part != "unlabeled")
+        _open_split(group, locations, needs_labels=has_labels and group.part != "unlabeled")
         for group in group_names(str(path), locations)
     ]
     for split in splits[1:]:

@@ -25,13 +25,6 @@ WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
 HOW_TO_WRITE = "write lines such as @problemName NAME and @classLabel true A B, a line @data, and then a case a line"
 
 
-class TimeSeriesOptions(NamedTuple):
-    """What is asked of .ts files."""
-
-    has_labels: bool = True
-    """Whether there must be labels; where there are some, they are given in any case."""
-
-
 class Line(NamedTuple):
     """A line that is neither blank nor a comment."""
 
@@ -66,14 +59,17 @@ class SeriesFile(NamedTuple):
     """About how many values it holds: as if all cases were like the first."""
 
 
-def timeseries_source(name: str, files: Mapping[Part, Path] | Path, options: TimeSeriesOptions) -> Source:
-    """Give the series of one .ts file, or of one for each part."""
+def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_labels: bool = True) -> Source:
+    """Return the series of one .ts file, or of one for each part.
+
+    Labels that are there are read in any case; `has_labels` says whether they must be.
+    """
     paths: list[tuple[Part | None, Path]] = [(None, files)] if isinstance(files, Path) else [*files.items()]
     if not paths:
         raise UsageError("no .ts files are given; name at least one")
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        opened = [_open(path, part, options) for part, path in paths]
+        opened = [_open(path, part, has_labels=has_labels) for part, path in paths]
         num_channels = opened[0].num_channels
         for file in opened[1:]:
             if file.num_channels != num_channels:
@@ -85,15 +81,15 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, options: Tim
         return Understood(description, series_format, _read_examples(opened, problems), None, num_bytes)
 
     parts = None if isinstance(files, Path) else ", ".join(files)
-    plain: dict[str, Plain] = {"reader": "timeseries", "has_labels": options.has_labels, "parts": parts}
+    plain: dict[str, Plain] = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
     return Source(name, [path for _part, path in paths], plain, read)
 
 
-def _open(path: Path, part: Part | None, options: TimeSeriesOptions) -> SeriesFile:
+def _open(path: Path, part: Part | None, *, has_labels: bool) -> SeriesFile:
     with _open_bytes(path) as file:
         lines = _read_lines(file, path)
         header = _read_header(lines, path)
-        if options.has_labels and part != "unlabeled" and not header.has_classes:
+        if has_labels and part != "unlabeled" and not header.has_classes:
             found = "numbers to predict and no classes" if header.has_targets else "no labels"
             cure = "write a line @classLabel true A B, and the class at the end of each case after a colon"
             raise UsageError(f"{path} has {found}; {cure}")
