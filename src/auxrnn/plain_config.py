@@ -1,6 +1,7 @@
 """A run's config as plain values by name: from TOML, to and from JSON, as the words of a command line."""
 
 import dataclasses
+import functools
 import json
 import re
 import tomllib
@@ -115,6 +116,7 @@ def name_fields(sentence: str, *, like: str) -> str:
     return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
 
 
+@functools.cache
 def field_types() -> dict[str, Any]:
     """Give the fields of all groups under their own names, each with its type."""
     found: dict[str, Any] = {}
@@ -125,11 +127,11 @@ def field_types() -> dict[str, Any]:
 
 def _assemble(kind: type[Config], values: dict[str, Any]) -> Config:
     arguments: dict[str, Any] = {}
-    for name, hint in typing.get_type_hints(kind).items():
-        if dataclasses.is_dataclass(hint):
-            arguments[name] = _assemble(typing.cast(type[Any], hint), values)
-        elif name in values:
-            arguments[name] = values[name]
+    for entry in dataclasses.fields(typing.cast(Any, kind)):
+        if dataclasses.is_dataclass(entry.type):
+            arguments[entry.name] = _assemble(typing.cast(type[Any], entry.type), values)
+        elif entry.name in values:
+            arguments[entry.name] = values[entry.name]
     return kind(**arguments)
 
 

@@ -3,6 +3,7 @@
 Two experiments that ask for the same run share it: a job's name is made from its config alone.
 """
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -40,6 +41,7 @@ class Job(NamedTuple):
         return name_job(self.config, self.kind)
 
 
+@functools.cache
 def name_job(config: RunConfig, kind: Kind = "train") -> str:
     """Name a job so that a person can tell what it is, and equal settings have equal names."""
     data = config.data

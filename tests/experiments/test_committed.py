@@ -1,0 +1,46 @@
+"""What was computed stays valid: jobs keep the names of their records, and records give the committed tables."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs, find_outcome
+from auxrnn.experiments.protocols import find_scale
+from auxrnn.experiments.workers import Folders, plan
+from auxrnn.report.results_tables import outcome_markdown
+
+RESULTS = Path(__file__).parents[2] / "results"
+COMMITTED = sorted((RESULTS / "desk").glob("*.md"))
+NAMES = {
+    "smoke": (114, "159de1816233ad6b", "ec3545c9554e7f30"),
+    "desk": (320, "5142330608ec7384", "9e83a345305a6f59"),
+    "full": (265, "67b6f58707420bb8", "4663d2d3c5fed27f"),
+    "paper": (190, "c327f070a1a2e260", "490122cac6bfd3c3"),
+}
+"""By scale: number of jobs, digest of the names of all tasks, digest of the places that show them."""
+
+
+def digest(names):
+    return hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", ["smoke", "desk", "full", "paper"])
+def test_every_job_and_every_shared_pretraining_keeps_its_name(name, tmp_path):
+    scale = find_scale(name, tmp_path)
+    jobs = find_jobs(list(EXPERIMENTS), scale)
+    by_place = [
+        f"{name} {job.row} {job.column} {job.name}" for name in EXPERIMENTS for job in EXPERIMENTS[name].runs(scale)
+    ]
+    tasks = plan(jobs, Folders(tmp_path, tmp_path))
+    assert (len(jobs), digest(task.name for task in tasks), digest(by_place)) == NAMES[name]
+
+
+def test_the_digests_would_notice_another_name():
+    assert digest(["a", "b"]) == digest(["b", "a", "a"]) != digest(["a", "c"])
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_committed_records_give_the_committed_tables(path, tmp_path):
+    outcome = find_outcome(path.stem, find_scale("desk", tmp_path), Folders(tmp_path, RESULTS / "desk" / "records"))
+    assert outcome_markdown(outcome) == path.read_text()
