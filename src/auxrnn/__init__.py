@@ -1,64 +1,72 @@
-"""Recurrent networks for very long sequences, trained with auxiliary losses at random anchors (Trinh et al., 2018)."""
+"""Recurrent networks for very long sequences, trained with auxiliary losses at random anchors (Trinh et al., 2018).
 
+Names are imported when they are first used, so that `import auxrnn` does not load torch.
+"""
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from auxrnn.auxiliary.predict import Predict
-from auxrnn.auxiliary.reconstruct import Reconstruct
-from auxrnn.auxiliary.segments import Geometry
-from auxrnn.bptt import read
-from auxrnn.build import build_session
-from auxrnn.config import RunConfig
-from auxrnn.errors import RunError, UsageError
-from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.decoder import Decoder
-from auxrnn.models.encoder import Encoder, TokenEmbedding, VectorEmbedding
-from auxrnn.models.heads import Head
-from auxrnn.networks import InputSpec, build_network
-from auxrnn.runs import load_run
-from auxrnn.streaming import Stream
-from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
-from auxrnn.training.rmsprop import RMSProp
-from auxrnn.training.step import Network, Task, compute_losses
-
 if TYPE_CHECKING:
-    from auxrnn.estimator import AuxRNNClassifier
+    from auxrnn.auxiliary.predict import Predict as Predict
+    from auxrnn.auxiliary.reconstruct import Reconstruct as Reconstruct
+    from auxrnn.auxiliary.segments import Geometry as Geometry
+    from auxrnn.bptt import read as read
+    from auxrnn.build import build_session as build_session
+    from auxrnn.config import RunConfig as RunConfig
+    from auxrnn.errors import RunError as RunError
+    from auxrnn.errors import UsageError as UsageError
+    from auxrnn.estimator import AuxRNNClassifier as AuxRNNClassifier
+    from auxrnn.models.cells.lstm import LSTM as LSTM
+    from auxrnn.models.decoder import Decoder as Decoder
+    from auxrnn.models.encoder import Encoder as Encoder
+    from auxrnn.models.encoder import TokenEmbedding as TokenEmbedding
+    from auxrnn.models.encoder import VectorEmbedding as VectorEmbedding
+    from auxrnn.models.heads import Head as Head
+    from auxrnn.networks import InputSpec as InputSpec
+    from auxrnn.networks import build_network as build_network
+    from auxrnn.runs import load_run as load_run
+    from auxrnn.streaming import Stream as Stream
+    from auxrnn.structs import Draws as Draws
+    from auxrnn.structs import LossSum as LossSum
+    from auxrnn.structs import RNNState as RNNState
+    from auxrnn.structs import Segments as Segments
+    from auxrnn.structs import SequenceBatch as SequenceBatch
+    from auxrnn.training.rmsprop import RMSProp as RMSProp
+    from auxrnn.training.step import Network as Network
+    from auxrnn.training.step import Task as Task
+    from auxrnn.training.step import compute_losses as compute_losses
 
-__all__ = [
-    "LSTM",
-    "AuxRNNClassifier",
-    "Decoder",
-    "Draws",
-    "Encoder",
-    "Geometry",
-    "Head",
-    "InputSpec",
-    "LossSum",
-    "Network",
-    "Predict",
-    "RMSProp",
-    "RNNState",
-    "Reconstruct",
-    "RunConfig",
-    "RunError",
-    "Segments",
-    "SequenceBatch",
-    "Stream",
-    "Task",
-    "TokenEmbedding",
-    "UsageError",
-    "VectorEmbedding",
-    "build_network",
-    "build_session",
-    "compute_losses",
-    "load_run",
-    "read",
-]
+_MODULES = {
+    "auxiliary.predict": ["Predict"],
+    "auxiliary.reconstruct": ["Reconstruct"],
+    "auxiliary.segments": ["Geometry"],
+    "bptt": ["read"],
+    "build": ["build_session"],
+    "config": ["RunConfig"],
+    "errors": ["RunError", "UsageError"],
+    "estimator": ["AuxRNNClassifier"],
+    "models.cells.lstm": ["LSTM"],
+    "models.decoder": ["Decoder"],
+    "models.encoder": ["Encoder", "TokenEmbedding", "VectorEmbedding"],
+    "models.heads": ["Head"],
+    "networks": ["InputSpec", "build_network"],
+    "runs": ["load_run"],
+    "streaming": ["Stream"],
+    "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],
+    "training.rmsprop": ["RMSProp"],
+    "training.step": ["Network", "Task", "compute_losses"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - the names stand in `_MODULES`
 
 
 def __getattr__(name: str) -> Any:
-    """Import the estimator when it is first asked for: scikit-learn takes longer to import than the rest but torch."""
-    if name == "AuxRNNClassifier":
-        from auxrnn.estimator import AuxRNNClassifier  # noqa: PLC0415 - see above
+    """Return an exported name, importing the module that defines it."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
 
-        return AuxRNNClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return __all__
