@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxrnn.report.canvas import MemoryErrors
-from auxrnn.report.page import DemoErrors, DemoFacts, DemoRow
+from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow
 from auxrnn.report.records import Reconstructions
 
 HEIGHT, WIDTH = 5, 4

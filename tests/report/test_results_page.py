@@ -8,9 +8,8 @@ from markup import parse
 from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
 from auxrnn.experiments.protocols import DESK_SCALE
 from auxrnn.experiments.workers import Folders
-from auxrnn.report.outcome_section import LOOKS
+from auxrnn.report.pages import LOOKS, PageFacts, write_results_page
 from auxrnn.report.results import Claim, Grid, Row
-from auxrnn.report.results_page import PageFacts, write_results_page
 from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE
 
 RECORDS = Path(__file__).parents[2] / "results" / "desk" / "records"
@@ -82,7 +81,7 @@ def test_what_the_paper_does_not_say_is_judged_apart_and_not_counted_as_the_pape
     paper, ours = section(text, "table2").split("<h3>What was asked here, beyond the paper</h3>")
     assert "r-LSTM beats LSTM by 40 points." not in paper
     assert "r-LSTM beats LSTM by 40 points." in ours
-    assert "This page looks at 9 statements of the paper" in plain(text)
+    assert "This page checks 9 claims of the paper" in plain(text)
 
 
 def test_the_summary_begins_with_what_was_measured_in_words(text):

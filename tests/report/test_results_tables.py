@@ -1,7 +1,6 @@
 import pytest
 
-from auxrnn.report.durations import describe_duration
-from auxrnn.report.results import Cell, Grid, Row
+from auxrnn.report.results import Cell, Grid, Row, describe_duration
 from auxrnn.report.results_tables import (
     cell_texts,
     claims_markdown,

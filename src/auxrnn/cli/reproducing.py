@@ -28,10 +28,10 @@ from auxrnn.experiments.workers import Crew, Folders, Task, describe_failures, p
 from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.figures import WIDE, to_png
+from auxrnn.report.pages import PageFacts, write_results_page
 from auxrnn.report.records import read_reconstructions
 from auxrnn.report.result_plots import chart_figure
 from auxrnn.report.results import Outcome
-from auxrnn.report.results_page import PageFacts, write_results_page
 from auxrnn.report.results_tables import outcome_markdown, outcome_text
 from auxrnn.report.run_records import read_record
 from auxrnn.training.process_memory import find_free_memory

@@ -28,7 +28,7 @@ from auxrnn.files import write_aside
 from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.progress import make_bars
 from auxrnn.report.canvas import memory_errors
-from auxrnn.report.page import DemoErrors, DemoFacts, DemoRow, write_demo_page
+from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
 
 WINDOW = 28

@@ -8,6 +8,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from matplotlib.transforms import Transform
 
 from auxrnn.report import theme
+from auxrnn.report.results import describe_number
 
 FONT_SIZE = 13.0
 LETTER_WIDTH = 0.56 * FONT_SIZE
@@ -61,11 +62,6 @@ def mark_values(axes: Axes, values: Iterable[float]) -> None:
     ticks = sorted(placed)
     axes.set_xticks(ticks, [describe_number(tick) for tick in ticks])
     axes.xaxis.minorticks_off()
-
-
-def describe_number(value: int | float) -> str:
-    """Give a number in three digits, or as many as a large one has before its point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _widen(scale: Transform, low: float, high: float) -> tuple[float, float]:

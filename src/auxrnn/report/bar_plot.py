@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from auxrnn.report import theme
-from auxrnn.report.axis_style import FONT_SIZE, LETTER_WIDTH, describe_number, style_axes
+from auxrnn.report.axis_style import FONT_SIZE, LETTER_WIDTH, style_axes
 from auxrnn.report.panel import Box, Panel, new_figure
 from auxrnn.report.plot_key import KeyEntry, draw_key, key_height
-from auxrnn.report.results import Bar, BarChart, describe_score
+from auxrnn.report.results import Bar, BarChart, describe_number, describe_score
 
 NARROW_BELOW = 500
 BAR_HEIGHT = 16.0

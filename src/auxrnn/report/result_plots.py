@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from auxrnn.report import theme
-from auxrnn.report.axis_style import FONT_SIZE, LETTER_WIDTH, describe_number, mark_values, scale_axis, style_axes
+from auxrnn.report.axis_style import FONT_SIZE, LETTER_WIDTH, mark_values, scale_axis, style_axes
 from auxrnn.report.bar_plot import bar_figure
 from auxrnn.report.line_ends import LEADER_LENGTH, LINE_HEIGHT, LineEnd, draw_line_ends
 from auxrnn.report.panel import Box, Panel, new_figure
 from auxrnn.report.plot_key import KeyEntry, draw_key, key_height
-from auxrnn.report.results import BarChart, Level, Line, LineChart
+from auxrnn.report.results import BarChart, Level, Line, LineChart, describe_number
 
 NARROW_BELOW = 500
 FRAME_HEIGHT = 320.0

@@ -170,6 +170,20 @@ def describe_score(score: Score, *, decimals: int) -> str:
     return f"{score.mean:.{decimals}f} ± {spread:.{decimals}f}"
 
 
+def describe_duration(seconds: int | float) -> str:
+    """Return a time in its two largest units: `31 s`, `1 min 15 s`, `3 h 05 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes:02} min"
+
+
+def describe_number(value: int | float) -> str:
+    """Return a number in three digits, or as many as a large one has before its point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def to_line(
     title: str, scores: Sequence[tuple[int | float, Score]], paper: Sequence[tuple[int | float, float]] = ()
 ) -> Line:

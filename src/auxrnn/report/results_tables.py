@@ -3,8 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from auxrnn.report.durations import describe_duration
-from auxrnn.report.results import Cell, Claim, Grid, Outcome, Row, by_source, describe_score
+from auxrnn.report.results import Cell, Claim, Grid, Outcome, Row, by_source, describe_duration, describe_score
 
 WIDTH = 100
 TITLE_WIDTH = 34
@@ -14,7 +13,7 @@ MISSING = "-"
 
 def grid_markdown(grid: Grid) -> str:
     """Give the table as the paper prints it, with our number and the paper's in columns beside each other."""
-    sides = _sides(grid)
+    sides = grid_sides(grid)
     header = ["", *(f"{column}, {side}" if sides[1:] else column for column in grid.columns for side in sides)]
     lines = [_markdown_line(header), "|:---|" + "---:|" * (len(header) - 1)]
     lines += [_markdown_line([row.title, *_row_texts(row, grid)]) for row in grid.rows]
@@ -98,19 +97,16 @@ def cell_texts(cell: Cell, grid: Grid) -> tuple[str, str]:
     return ours, (cell.note if cell.ours else "") or MISSING
 
 
-def shows_paper(grid: Grid) -> bool:
-    """Tell whether the paper has any number in this table."""
-    return any(cell.paper is not None for row in grid.rows for cell in row.cells)
-
-
-def _sides(grid: Grid) -> tuple[str, ...]:
-    return ("ours", "paper") if shows_paper(grid) else ("ours",)
+def grid_sides(grid: Grid) -> tuple[str, ...]:
+    """Return the sides that a table shows; the paper's only if it has any number in this table."""
+    has_paper = any(cell.paper is not None for row in grid.rows for cell in row.cells)
+    return ("ours", "paper") if has_paper else ("ours",)
 
 
 def _row_texts(row: Row, grid: Grid) -> list[str]:
     """Give the texts of a row, one or two for each of the grid's columns."""
     pairs = [cell_texts(cell, grid) for cell, _ in zip(row.cells, grid.columns, strict=True)]
-    return [text for pair in pairs for text in pair[: len(_sides(grid))]]
+    return [text for pair in pairs for text in pair[: len(grid_sides(grid))]]
 
 
 def _markdown_line(texts: Sequence[str]) -> str:
@@ -147,8 +143,8 @@ def _grid_blocks(grid: Grid) -> Iterator[str]:
 
 def _column_lines(grid: Grid, place: int) -> list[str]:
     """Give one column, all lines equally wide: its title, what its sides are, and ours beside the paper's."""
-    num_sides = len(_sides(grid))
-    pairs = [_sides(grid), *(cell_texts(row.cells[place], grid)[:num_sides] for row in grid.rows)]
+    num_sides = len(grid_sides(grid))
+    pairs = [grid_sides(grid), *(cell_texts(row.cells[place], grid)[:num_sides] for row in grid.rows)]
     widths = [max(map(len, side)) for side in zip(*pairs, strict=True)]
     lines = ["  ".join(text.rjust(width) for text, width in zip(pair, widths, strict=True)) for pair in pairs]
     lines.insert(0, grid.columns[place])
