@@ -4,6 +4,7 @@ A `Source` is files that nobody has opened yet. Reading it gives `Understood`: w
 which come as they are needed and never all at once. What is wrong goes to `Problems`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,18 @@ SPLIT_NAMES: dict[str, Part] = {
     "test": "test",
 }
 """What people call the splits, in lower case."""
+WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
 MOST_KEPT = 1000
 """How many problems of a kind are kept word for word; the rest are counted."""
+
+
+class ExampleError(ValueError):
+    """What is wrong with one example ("has 2 columns where ..."), and what to do about it."""
+
+    def __init__(self, what: str, cure: str) -> None:
+        super().__init__(f"{what}; {cure}")
+        self.what = what
+        self.cure = cure
 
 
 class Example(NamedTuple):
@@ -47,6 +58,15 @@ class Example(NamedTuple):
     """The split that the files put it in; None where they make none."""
     origin: str | None = None
     """The place of the example that this one is a crop of."""
+
+
+def normalize_label(label: str) -> str:
+    """Return a label without blanks around it; 1.0 and 1. are the class 1.
+
+    Where labels are missing, pandas turns the whole numbers of a column into floats; some archives do it anyway.
+    """
+    match = WHOLE_NUMBER.fullmatch(label.strip())
+    return label.strip() if match is None else match[1]
 
 
 @dataclass

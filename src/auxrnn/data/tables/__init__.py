@@ -1,1 +1,1 @@
-"""Tables of texts: CSV, TSV, JSON Lines, Parquet, and one text a line."""
+"""Tables of texts: CSV, TSV, JSON Lines, Parquet, and one text per line."""

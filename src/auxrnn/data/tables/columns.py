@@ -1,21 +1,29 @@
-"""Which columns of a table hold the texts and the labels: as the user names them, or guessed where it is obvious."""
+"""Which columns of a table hold the texts and the labels: those the user names, or those with well-known names.
 
-from collections.abc import Sequence
-from difflib import SequenceMatcher
+Nothing else is guessed: where the names do not settle it, an error lists the columns and names the flags.
+"""
+
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.tables.guesses import Guess, guess_label, guess_text_by_length, guess_text_by_name
-from auxrnn.data.tables.header import has_header, has_known_names
-from auxrnn.data.tables.rows import Layout, Sample
+from auxrnn.data.tables.rows import Columns, Layout
 from auxrnn.errors import RunError, UsageError
 
+TEXT_NAMES = re.compile(
+    "texts?|(text_)?contents?|reviews?|review_?(text|body)|sentences?|documents?|body|messages?|title|headline|abstract"
+    "|comments?|comment_text|description|article|tweet|post|question|utterance|sequence|e_?mail|sms"
+)
+LABEL_NAMES = re.compile(
+    "labels?|class(es)?|class_(index|label)|category|target|sentiment|polarity|stars?|rating|topic|intent|emotion|genre|y"
+)
 MOST_LISTED = 12
 MOST_LISTED_CHARACTERS = 40
 
 
-class Wish(NamedTuple):
-    """What the user says of the columns."""
+class AskedColumns(NamedTuple):
+    """What is said about the columns."""
 
     text: str | None
     """Columns by name or by number from 1, joined by "+"."""
@@ -23,181 +31,141 @@ class Wish(NamedTuple):
     """One column by name or number."""
     needs_label: bool
     usual: tuple[str, ...] = ()
-    """The columns that the model was trained on; taken where the file has them and no others are named."""
+    """The columns that the model was trained on; taken where the file has them and the user names no others."""
 
 
-class Choice(NamedTuple):
-    """The columns of a file, and what was guessed of them."""
-
-    layout: Layout
-    is_named: bool
-    """Whether the columns have names."""
-    is_text_guessed: bool
-    is_label_guessed: bool
-
-
-class _Table(NamedTuple):
-    """A file's columns, before any is chosen."""
-
-    path: Path
-    names: tuple[str, ...]
-    is_named: bool
-
-
-def choose_columns(path: Path, sample: Sample, wish: Wish) -> Choice:
-    """Give the columns that the user names, and guess the others; `UsageError` where that is not obvious."""
-    _check_rows(path, sample, num_lines=1)
-    table = _find_names(path, sample, wish)
-    asked_text = _find_text(table, wish)
-    asked_label = () if wish.label is None else (_find(table, wish.label, flag="--label-column"),)
-    if set(asked_text) & set(asked_label):
-        raise UsageError(f"column {wish.label!r} of {path} is named as text and as labels; name another one")
-    rows = sample.rows
-    if table.is_named and sample.names is None:
-        _check_rows(path, sample, num_lines=2)
-        rows = rows[1:]
-    names = table.names if table.is_named else ("",) * len(table.names)
-    text = asked_text or _settle(table, guess_text_by_name(names, rows, asked_label), what="the text")
-    label = asked_label or _settle_label(table, guess_label(names, rows, text), wish.needs_label)
-    if not text:
-        text = _settle(table, guess_text_by_length(rows, label), what="the text", is_needed=True)
-    layout = Layout(table.names, table.is_named and sample.names is None, text, label[0] if label else None)
-    return Choice(layout, table.is_named, is_text_guessed=not asked_text, is_label_guessed=not asked_label)
+def choose_columns(path: Path, columns: Columns, asked: AskedColumns) -> Layout:
+    """Return where texts and labels are; raise `UsageError` where neither the user nor the names say so."""
+    is_named = columns.are_names or _is_header(columns.names, asked)
+    names = columns.names if is_named else _number(columns.names)
+    table = Layout(names, is_named, is_named and not columns.are_names, text=(), label=None)
+    text = _find_text(path, table, asked)
+    label = None if asked.label is None else _find(path, table, asked.label, flag="--label-column")
+    if label in text:
+        raise UsageError(f"column {asked.label!r} of {path} is given as text and as labels; give another one")
+    if label is None:
+        label = _find_known_label(path, table, asked, besides=text)
+    text = text or _find_known_text(path, table, besides=label)
+    if not text or (asked.needs_label and label is None):
+        raise _ask(path, columns.names, table, has_text=bool(text), has_label=label is not None)
+    return table._replace(text=text, label=label)
 
 
-def fit_columns(path: Path, sample: Sample, choice: Choice, *, first: Path, needs_label: bool) -> Layout:
-    """Find in another file the columns that were chosen for the first; `RunError` where it does not have them."""
-    chosen = choice.layout
-    _check_rows(path, sample, num_lines=2 if choice.is_named and sample.names is None else 1)
-    if not choice.is_named:
-        return _fit_unnamed(path, sample, chosen, first=first)
-    table = _name(path, sample)
-    if table.names == chosen.names:
-        return chosen._replace(has_header=sample.names is None)
-    label = None if chosen.label is None else chosen.names[chosen.label]
-    if label not in table.names and not needs_label:
-        label = None
-    wanted = [chosen.names[index] for index in chosen.text] + ([] if label is None else [label])
-    for name in wanted:
-        if name not in table.names:
-            found = f"has no column {name!r} (its columns are {_list(table, range(len(table.names)))})"
-            raise RunError(f"{path} {found}; give it the columns of {first}")
-    positions = tuple(map(table.names.index, wanted))
-    num_texts = len(chosen.text)
-    return Layout(table.names, sample.names is None, positions[:num_texts], None if label is None else positions[-1])
-
-
-def show_column(choice: Choice, index: int) -> str:
-    """Name a chosen column for the user: in quotes, or by number where columns have no names."""
-    name = choice.layout.names[index]
-    return repr(_cut(name)) if choice.is_named and name else str(index + 1)
-
-
-def _check_rows(path: Path, sample: Sample, *, num_lines: int) -> None:
-    if not sample.rows:
-        raise RunError(sample.fault or f"{path} has no rows; give it at least one")
-    # Rows with a fault are refused one by one when they are read.
-    if len(sample.rows) < num_lines and sample.fault is None:
-        raise RunError(f"{path} has a first line with names, but no rows; give it at least one")
-
-
-def _fit_unnamed(path: Path, sample: Sample, chosen: Layout, *, first: Path) -> Layout:
-    if sample.names is not None or has_known_names(sample.rows[0]):
-        raise RunError(f"{path} has names of columns where {first} has none; add a first line with them to {first}")
-    num_columns = len(sample.rows[0])
-    if num_columns != len(chosen.names):
-        found = f"{num_columns} column{'s' * (num_columns != 1)} where {first} has {len(chosen.names)}"
+def find_again(path: Path, columns: Columns, chosen: Layout, *, first: Path, needs_label: bool) -> Layout:
+    """Return where another file has the columns that were chosen for the first; raise `RunError` if it lacks them."""
+    names = columns.names
+    if not chosen.is_named and (columns.are_names or _are_known(names, needs_label=True)):
+        raise RunError(f"{path} has names for its columns and {first} has none; add a first row of names to it")
+    if not chosen.is_named and len(names) != len(chosen.names):
+        found = f"{len(names)} column{'s' * (len(names) != 1)} where {first} has {len(chosen.names)}"
         raise RunError(f"{path} has {found}; give both the same columns")
-    return chosen
+    if not chosen.is_named or names == chosen.names:
+        return chosen._replace(has_header=chosen.is_named and not columns.are_names)
+    label = None if chosen.label is None else chosen.names[chosen.label]
+    if label not in names and not needs_label:
+        label = None
+    for name in [chosen.names[index] for index in chosen.text] + ([] if label is None else [label]):
+        if name not in names:
+            raise RunError(f"{path} has no column {name!r} (it has {_list(names)}); give it the columns of {first}")
+    text = tuple(names.index(chosen.names[index]) for index in chosen.text)
+    return Layout(names, True, not columns.are_names, text, None if label is None else names.index(label))
 
 
-def _find_names(path: Path, sample: Sample, wish: Wish) -> _Table:
-    table = _name(path, sample)
-    if sample.names is not None or _has_asked_names(table, wish) or has_header(sample.rows):
-        return table
-    return _Table(path, _number(table.names), is_named=False)
+def show_column(layout: Layout, index: int) -> str:
+    """Return a column as the user sees it: its name in quotes, or its number."""
+    name = layout.names[index]
+    return _quote(name) if layout.is_named and name else str(index + 1)
 
 
-def _name(path: Path, sample: Sample) -> _Table:
-    """Take the names that a file has, or its first row for names."""
-    names = sample.names if sample.names is not None else tuple(cell.strip() for cell in sample.rows[0])
-    return _Table(path, names, is_named=True)
+def _is_header(cells: Sequence[str], asked: AskedColumns) -> bool:
+    """Return whether the first row holds names: given by the user, used by the model, or well known."""
+    # A number may be a position, so it does not tell.
+    numbers = set(_number(cells))
+    given = {asked.text or "", *(asked.text or "").split("+"), asked.label or ""}
+    if ({name.strip() for name in given} - numbers - {""}) & set(cells):
+        return True
+    is_usual = asked.text is None and bool(asked.usual) and set(asked.usual) <= set(cells)
+    return (is_usual and not set(asked.usual) <= numbers) or _are_known(cells, needs_label=asked.needs_label)
+
+
+def _are_known(cells: Sequence[str], *, needs_label: bool) -> bool:
+    """Return whether a row holds well-known names; a single one can be there by chance if others must be, too."""
+    has_text, has_label = (any(_is_called(cell, known) for cell in cells) for known in (TEXT_NAMES, LABEL_NAMES))
+    return has_text and (has_label or not needs_label)
+
+
+def _is_called(name: str, known: re.Pattern[str]) -> bool:
+    """Return whether a name is a known one, however it is written: "Review Text", "review-text"."""
+    return known.fullmatch(re.sub(r"[\s_-]+", "_", name.strip().lower())) is not None
 
 
 def _number(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(number) for number in range(1, len(names) + 1))
 
 
-def _has_asked_names(table: _Table, wish: Wish) -> bool:
-    """Say whether the first row holds a name that the user gave, or all that the model was trained on."""
-    asked = {*_split(table, wish.text or ""), (wish.label or "").strip()} - {""}
-    # A number is a position unless the first row is known to hold names, so it does not tell.
-    numbers = set(_number(table.names))
-    if asked & set(table.names) - numbers:
-        return True
-    is_usual = wish.text is None and not set(wish.usual) <= numbers
-    return is_usual and set(wish.usual) <= set(table.names)
-
-
-def _find_text(table: _Table, wish: Wish) -> tuple[int, ...]:
-    if wish.text is not None:
-        return tuple(_find(table, piece, flag="--text-column") for piece in _split(table, wish.text))
-    if wish.usual and set(wish.usual) <= set(table.names):
-        return tuple(map(table.names.index, wish.usual))
+def _find_text(path: Path, layout: Layout, asked: AskedColumns) -> tuple[int, ...]:
+    if asked.text is not None:
+        is_one = asked.text.strip() in layout.names
+        pieces = [asked.text] if is_one else asked.text.split("+")
+        return tuple(_find(path, layout, piece, flag="--text-column") for piece in pieces)
+    if asked.usual and set(asked.usual) <= set(layout.names):
+        return tuple(map(layout.names.index, asked.usual))
     return ()
 
 
-def _split(table: _Table, words: str) -> list[str]:
-    """Take the columns apart that are joined by "+", unless that is the name of one."""
-    is_one = words.strip() in table.names
-    return [words.strip()] if is_one else [piece.strip() for piece in words.split("+")]
-
-
-def _find(table: _Table, name: str, *, flag: str) -> int:
-    """Give the position of a column by its name, or by its number where none is called so."""
+def _find(path: Path, layout: Layout, name: str, *, flag: str) -> int:
+    """Return the position of a column by its name, or by its number if no column has that name."""
     name = name.strip()
-    count = table.names.count(name) if name else 0
+    count = layout.names.count(name) if name else 0
     if count > 1:
-        raise UsageError(f"{table.path} has {count} columns called {name!r}; give {flag} the number of one, from 1")
+        raise UsageError(f"{path} has {count} columns called {name!r}; give {flag} the number of one, from 1")
     if count == 1:
-        return table.names.index(name)
-    if name in _number(table.names):
+        return layout.names.index(name)
+    if name in _number(layout.names):
         return int(name) - 1
-    if not table.is_named:
-        cure = f"give {flag} a number from 1 to {len(table.names)}"
-        raise UsageError(f"{table.path} has no header with a column {name!r}; {cure}")
-    likeness = [SequenceMatcher(None, name.lower(), known.lower()).ratio() for known in table.names]
-    nearest = sorted(range(len(likeness)), key=lambda index: -likeness[index])
-    raise UsageError(f"{table.path} has no column {name!r}; give {flag} one of {_list(table, nearest)}")
+    if not layout.is_named:
+        cure = f"give {flag} a number from 1 to {len(layout.names)}"
+        raise UsageError(f"{path} has no header with a column {name!r}; {cure}")
+    raise UsageError(f"{path} has no column {name!r}; give {flag} one of {_list(layout.names)}")
 
 
-def _settle_label(table: _Table, guess: Guess, is_needed: bool) -> Guess:
-    if not is_needed:
-        return guess if len(guess) == 1 else ()
-    if len(table.names) == 1:
-        raise UsageError(f"{table.path} has no column of labels; add one, or give the file as --unlabeled")
-    return _settle(table, guess, what="the labels", is_needed=True)
+def _find_known_label(path: Path, table: Layout, asked: AskedColumns, *, besides: Collection[int]) -> int | None:
+    known = _find_known(table, LABEL_NAMES, besides)
+    if len(known) > 1 and asked.needs_label:
+        listed = _list([table.names[index] for index in known])
+        raise UsageError(f"{path} has several columns that could be the labels ({listed}); give --label-column one")
+    return known[0] if len(known) == 1 else None
 
 
-def _settle(table: _Table, guess: Guess, *, what: str, is_needed: bool = False) -> Guess:
-    """Take a guess that is obvious; ask the user where there are several, or none and one is needed."""
-    cure = "give --label-column one of them"
-    if what == "the text":
-        cure = "give --text-column one of them, or several joined by +"
-    if len(guess) > 1:
-        raise UsageError(f"{table.path} has several columns that could be {what} ({_list(table, guess)}); {cure}")
-    if is_needed and not guess:
-        listed = _list(table, range(len(table.names)))
-        raise UsageError(f"{table.path} has no column that is clearly {what} ({listed}); {cure}")
-    return guess
+def _find_known_text(path: Path, table: Layout, *, besides: int | None) -> tuple[int, ...]:
+    """Return the column with a well-known name, or the only one beside the labels."""
+    known = _find_known(table, TEXT_NAMES, [besides])
+    if len(known) > 1:
+        listed = _list([table.names[index] for index in known])
+        cure = "give --text-column one, or several joined by +"
+        raise UsageError(f"{path} has several columns that could be the text ({listed}); {cure}")
+    others = [index for index in range(len(table.names)) if index != besides]
+    return tuple(known or (others if len(others) == 1 else ()))
 
 
-def _list(table: _Table, columns: Sequence[int]) -> str:
-    named = {index: table.names[index] for index in columns[:MOST_LISTED] if table.is_named and table.names[index]}
-    shown = [repr(_cut(named[index])) if index in named else f"column {index + 1}" for index in columns[:MOST_LISTED]]
-    rest = len(columns) - len(shown)
+def _find_known(table: Layout, known: re.Pattern[str], besides: Collection[int | None]) -> list[int]:
+    return [index for index, name in enumerate(table.names) if index not in besides and _is_called(name, known)]
+
+
+def _ask(path: Path, names: Sequence[str], table: Layout, *, has_text: bool, has_label: bool) -> UsageError:
+    what = " and which ".join(["the text"] * (not has_text) + ["the labels"] * (not has_label))
+    having = "it has" if table.is_named else "its first row is"
+    cure = "give --text-column and --label-column, each a name or a number from 1"
+    if len(names) == 1:
+        cure = "add a column of labels, or give the file as --unlabeled"
+    return UsageError(f"{path} does not say which column holds {what} ({having} {_list(names)}); {cure}")
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = [_quote(name) if name else f"column {number}" for number, name in enumerate(names[:MOST_LISTED], start=1)]
+    rest = len(names) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= MOST_LISTED_CHARACTERS else f"{name[:MOST_LISTED_CHARACTERS]}..."
+def _quote(name: str) -> str:
+    return repr(name if len(name) <= MOST_LISTED_CHARACTERS else f"{name[:MOST_LISTED_CHARACTERS]}...")

@@ -1,7 +1,5 @@
-"""Rows of a table, whatever the kind of its file: what its readers are told, and what they give."""
+"""What a reader of tables gives, whatever the kind of file: the names of the columns, then the rows."""
 
-import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,38 +8,29 @@ from auxrnn.data.examples import Problems
 
 MOST_CHARACTERS = 2**24
 """How long one field of a table may be."""
-MOST_SAMPLED_ROWS = 1000
-MOST_SAMPLED_CHARACTERS = 2**22
-"""Where a sample ends, so that long texts do not fill the memory."""
-WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
-LARGEST_EXACT = 2.0**53
-"""Up to here a float holds every whole number."""
 
 
-class Sample(NamedTuple):
-    """Some rows of a file, from which its columns are told."""
+class Columns(NamedTuple):
+    """All columns of a file: their names, or the cells of the first row, which may be names or not."""
 
-    names: tuple[str, ...] | None
-    """The names of the columns where the kind of file always has them; else the first row may hold them."""
-    rows: Sequence[Sequence[str]]
-    """All columns of each row; what is neither a text nor a number is empty."""
-    fault: str | None = None
-    """What is wrong with the first of the rows that had to be left out."""
+    names: tuple[str, ...]
+    are_names: bool
 
 
 class Layout(NamedTuple):
-    """Where the texts and the labels of a file stand, by position from 0."""
+    """Where the texts and the labels of a file are, by position from 0."""
 
     names: tuple[str, ...]
-    """The names of all columns, empty where one has none; their numbers from 1 where no column has a name."""
+    """Of all columns; their numbers from 1 where the file has no names."""
+    is_named: bool
     has_header: bool
-    """Whether the first line holds the names."""
+    """Whether the first row holds the names."""
     text: tuple[int, ...]
     label: int | None
 
 
 class Row(NamedTuple):
-    """What a row holds in the columns that are asked for; checked by nobody yet."""
+    """What a row holds in the chosen columns; nothing is checked yet."""
 
     number: int
     """The line it begins on, or the row, from 1."""
@@ -49,7 +38,7 @@ class Row(NamedTuple):
     label: object
 
 
-class Size(NamedTuple):
+class TableSize(NamedTuple):
     """How large a table is."""
 
     num_rows: int | None
@@ -64,47 +53,6 @@ class TableKind(NamedTuple):
     title: str
     unit: str
     """What an error message counts: lines or rows."""
-    sample: Callable[[Path], Sample]
-    read: Callable[[Path, Layout, Problems], Iterator[Row]]
-    measure: Callable[[Path, Layout], Size]
-
-
-def take_sample(rows: Iterator[Sequence[str]]) -> list[Sequence[str]]:
-    """Take the first rows, as many as a sample may hold."""
-    taken: list[Sequence[str]] = []
-    num_characters = 0
-    for row in rows:
-        taken.append(row)
-        num_characters += sum(map(len, row))
-        if len(taken) >= MOST_SAMPLED_ROWS or num_characters >= MOST_SAMPLED_CHARACTERS:
-            break
-    return taken
-
-
-def to_cell(value: object) -> str:
-    """Give a value of JSON or Parquet as a sample shows it."""
-    return str(value) if isinstance(value, str | int | float) else ""
-
-
-def to_label(value: object) -> str | None:
-    """Give the class that a cell names, None where it is empty; 1, 1.0 and "1" are the same class.
-
-    Raises `TypeError` for what cannot name a class, such as a list.
-    """
-    if isinstance(value, str):
-        return _shorten(value.strip()) or None
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
-    raise TypeError(type(value).__name__)
-
-
-def _shorten(label: str) -> str:
-    # Where labels are missing, pandas turns the whole numbers of the column into floats.
-    match = WHOLE_NUMBER.fullmatch(label) if label.endswith("0") else None
-    return label if match is None else match[1]
+    read_columns: Callable[[Path], Columns]
+    read_rows: Callable[[Path, Layout, Problems], Iterator[Row]]
+    measure: Callable[[Path, Layout], TableSize]

@@ -1,41 +1,35 @@
-"""Tables of texts: CSV, TSV, JSON Lines and Parquet with a text and a label column, and files of one text a line."""
+"""Tables of texts as a source of examples: columns are chosen, rows checked, texts joined, labels named."""
 
-from collections.abc import Mapping
-from functools import partial
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.examples import Part, Problems, Source, Understood
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, normalize_label
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.tables.columns import Choice, Wish, choose_columns, fit_columns, show_column
-from auxrnn.data.tables.delimited import read_delimited, sample_delimited
-from auxrnn.data.tables.json_lines import read_json_lines, sample_json_lines
-from auxrnn.data.tables.lines import measure_lines, read_lines, sample_lines
-from auxrnn.data.tables.parquet import measure_parquet, read_parquet, sample_parquet
-from auxrnn.data.tables.rows import Layout, TableKind
-from auxrnn.data.tables.table_examples import TableFile, note, read_class_names, read_examples
+from auxrnn.data.tables.columns import AskedColumns, choose_columns, find_again, show_column
+from auxrnn.data.tables.csv import CSV, TSV
+from auxrnn.data.tables.jsonl import JSON_LINES
+from auxrnn.data.tables.lines import PLAIN_TEXT, is_unicode, open_lines
+from auxrnn.data.tables.parquet import PARQUET
+from auxrnn.data.tables.rows import MOST_CHARACTERS, Layout, TableKind
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
-BYTES_PER_STEP = {"characters": 4, "bytes": 1}
-PLAIN_SUFFIX = ".txt"
-
-
-def _delimited(title: str, delimiters: str) -> TableKind:
-    sample, read = partial(sample_delimited, delimiters=delimiters), partial(read_delimited, delimiters=delimiters)
-    return TableKind(title, "line", sample, read, measure_lines)
-
-
 KINDS: dict[str, TableKind] = {
-    ".csv": _delimited("CSV", ",;\t"),
-    ".tsv": _delimited("TSV", "\t"),
-    ".jsonl": TableKind("JSON Lines", "line", sample_json_lines, read_json_lines, measure_lines),
-    ".ndjson": TableKind("JSON Lines", "line", sample_json_lines, read_json_lines, measure_lines),
-    ".parquet": TableKind("Parquet", "row", sample_parquet, read_parquet, measure_parquet),
-    PLAIN_SUFFIX: TableKind("plain text", "line", sample_lines, read_lines, measure_lines),
+    ".csv": CSV,
+    ".tsv": TSV,
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".parquet": PARQUET,
+    ".txt": PLAIN_TEXT,
 }
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
+BYTES_PER_STEP = {"characters": 4, "bytes": 1}
+LARGEST_EXACT = 2.0**53
+"""Up to here a float holds every whole number."""
 
 
 class TableOptions(NamedTuple):
@@ -52,11 +46,20 @@ class TableOptions(NamedTuple):
     has_labels: bool = True
     """Whether there must be a column of labels; one that is there is read in any case."""
     class_names: Path | None = None
-    """A file with one class a line: the label 1 is its first line."""
+    """A file with one class per line: the label 1 is its first line."""
+
+
+class TableFile(NamedTuple):
+    """One file whose columns are chosen."""
+
+    path: Path
+    part: Part | None
+    kind: TableKind
+    layout: Layout
 
 
 def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOptions) -> Source:
-    """Give a table, or one for each part, as a source; their columns are told from the training part."""
+    """Return a table, or one for each part, as a source; the training part decides which columns are read."""
     parts: dict[Part | None, Path] = {None: files} if isinstance(files, Path) else dict(files.items())
     if not parts:
         raise UsageError(f"{name} has no files; give at least one table")
@@ -75,90 +78,161 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
     return Source(name, [*parts.values(), *others], described, read)
 
 
+def to_label(value: object) -> str | None:
+    """Return the class that a cell names, None if it is empty; 1, 1.0 and "1" are the same class.
+
+    Raises `TypeError` for what cannot name a class, such as a list.
+    """
+    if isinstance(value, str):
+        return normalize_label(value) or None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    raise TypeError(type(value).__name__)
+
+
 def _check_suffix(path: Path, options: TableOptions) -> None:
-    suffix = path.suffix.lower()
-    if suffix not in KINDS:
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
         raise UsageError(f"{path} is not a table; give a file that ends in one of {', '.join(KINDS)}")
-    if suffix != PLAIN_SUFFIX:
-        return
-    if options.has_labels:
+    if kind is PLAIN_TEXT and options.has_labels:
         cure = "give a table such as a .csv file with a column for the labels, or give it as --unlabeled"
         raise UsageError(f"{path} holds texts without labels; {cure}")
-    if options.text_column is not None or options.label_column is not None:
-        raise UsageError(f"{path} has no columns, but one text a line; leave --text-column and --label-column out")
+    if kind is PLAIN_TEXT and (options.text_column, options.label_column) != (None, None):
+        raise UsageError(f"{path} has one text per line and no columns; omit --text-column and --label-column")
 
 
 def _read_tables(
     name: str, parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, like: Format | None
 ) -> Understood:
-    if like is not None and not isinstance(like, TextFormat):
+    text_format = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
+    if isinstance(like, TextFormat):
+        text_format = TextFormat(like.tokens, is_lowercase=like.is_lowercase, columns=like.columns)
+    elif like is not None:
         reads = "images" if isinstance(like, ImageFormat) else "series of numbers"
         raise UsageError(f"{name} is a table of texts where the model reads {reads}; give it {reads}")
-    wish = Wish(options.text_column, options.label_column, options.has_labels, () if like is None else like.columns)
     first = parts.get("train") or next(iter(parts.values()))
-    choice = _choose(first, wish)
-    files = _open_all(parts, wish, choice, first=first, problems=problems)
-    class_names = None if options.class_names is None else read_class_names(options.class_names)
-    text_format = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
-    if like is not None:
-        text_format = TextFormat(like.tokens, is_lowercase=like.is_lowercase)
-    text_format = text_format._replace(columns=_name_columns(choice.layout))
-    labels = class_names if options.has_labels else None
+    kind = KINDS[first.suffix.lower()]
+    asked = AskedColumns(options.text_column, options.label_column, options.has_labels, text_format.columns)
+    layout = choose_columns(first, kind.read_columns(first), asked)
+    text_format = text_format._replace(columns=_name_columns(layout))
+    files = _open_all(parts, layout, first=first, needs_label=options.has_labels, problems=problems)
     sizes = [file.kind.measure(file.path, file.layout) for file in files]
     counts = [size.num_rows for size in sizes if size.num_rows is not None]
     return Understood(
-        _describe(KINDS[first.suffix.lower()], choice),
+        _describe(kind, layout),
         text_format,
-        read_examples(files, text_format, labels, problems),
+        _read_examples(files, text_format, problems),
         num_examples=sum(counts) if len(counts) == len(sizes) else None,
         num_bytes=sum(size.num_bytes for size in sizes) * BYTES_PER_STEP[text_format.tokens],
-        class_names=class_names,
+        class_names=None if options.class_names is None else _read_class_names(options.class_names),
     )
 
 
 def _open_all(
-    parts: Mapping[Part | None, Path], wish: Wish, choice: Choice, *, first: Path, problems: Problems
+    parts: Mapping[Part | None, Path], chosen: Layout, *, first: Path, needs_label: bool, problems: Problems
 ) -> list[TableFile]:
-    """Find the columns of the first file in all others, and leave out those that do not have them."""
+    """Find the columns of the first file in all others; a file that lacks them is refused."""
     files = []
     for part, path in parts.items():
-        kind = KINDS[path.suffix.lower()]
-        try:
-            layout = choice.layout
+        kind, layout = KINDS[path.suffix.lower()], chosen
+        with _noting(problems):
             if path != first:
-                layout = fit_columns(path, kind.sample(path), choice, first=first, needs_label=wish.needs_label)
-        except RunError as error:
-            note(error, problems)
-        else:
+                layout = find_again(path, kind.read_columns(path), chosen, first=first, needs_label=needs_label)
             files.append(TableFile(path, part, kind, layout))
     return files
 
 
-def _choose(path: Path, wish: Wish) -> Choice:
-    sample = KINDS[path.suffix.lower()].sample(path)
+@contextmanager
+def _noting(problems: Problems) -> Iterator[None]:
+    """Let a patient reader go on after a file that cannot be read."""
     try:
-        return choose_columns(path, sample, wish)
-    except UsageError as error:
-        # Where no second row fits the first, the user's mistake is there and not in the choice of columns.
-        if sample.fault is not None and len(sample.rows) < 2:
-            raise RunError(sample.fault) from error
-        raise
+        yield
+    except RunError as error:
+        if not problems.is_patient:
+            raise
+        problems.note(str(error))
+
+
+def _read_examples(files: Sequence[TableFile], text_format: TextFormat, problems: Problems) -> Iterator[Example]:
+    for file in files:
+        num_refused, is_empty = problems.num_refused, True
+        with _noting(problems):
+            for row in file.kind.read_rows(file.path, file.layout, problems):
+                is_empty, place = False, f"{file.path}, {file.kind.unit} {row.number}"
+                try:
+                    text, label = _join(row.texts), _name_class(row.label)
+                except ExampleError as error:
+                    problems.refuse(place, error.what, error.cure)
+                    continue
+                if text.strip():
+                    yield Example(text_format.to_values(text), label, place, file.part)
+                else:
+                    problems.skip(place, "has no text")
+        if is_empty and problems.num_refused == num_refused:
+            problems.refuse(str(file.path), "has no rows", "give it at least one")
+
+
+def _join(texts: Sequence[object]) -> str:
+    for text in texts:
+        if not isinstance(text, str | None):
+            raise ExampleError(f"has a text that is {_describe_type(text)}", "write it as a text in quotes")
+    joined = " ".join(str(text or "") for text in texts)
+    _check_characters(joined)
+    if len(joined) > MOST_CHARACTERS:
+        raise ExampleError(f"has a text of more than {MOST_CHARACTERS:,} characters", "cut it")
+    return joined
+
+
+def _name_class(value: object) -> str | None:
+    try:
+        label = to_label(value)
+    except TypeError as error:
+        raise ExampleError(f"has a label that is {_describe_type(value)}", "give it a word or a number") from error
+    _check_characters(label or "")
+    return label
+
+
+def _check_characters(text: str) -> None:
+    if "\0" in text:
+        raise ExampleError("has a NUL character", "remove it")
+    if not (text.isascii() or is_unicode(text)):
+        raise ExampleError("has half of a surrogate pair", "write the whole character, or remove it")
+
+
+def _describe_type(value: object) -> str:
+    types = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
+    return types.get(type(value), f"of the type {type(value).__name__}")
+
+
+def _read_class_names(path: Path) -> Mapping[str, str]:
+    """Read one class name per line; the first is that of the label 1."""
+    with open_lines(path, Problems()) as lines:
+        names = [line.strip() for line in lines]
+    while names and not names[-1]:
+        names.pop()
+    if not names or "" in names or len(set(names)) < len(names):
+        raise RunError(f"{path} does not name one class on each line; write a different name on each")
+    return {str(number): name for number, name in enumerate(names, start=1)}
 
 
 def _name_columns(layout: Layout) -> tuple[str, ...]:
-    """Give the columns of the texts by name, or by number from 1 where one has no name of its own."""
+    """Return the columns of the texts by name, or by number from 1 where one has no name of its own."""
     names = [layout.names[index] for index in layout.text]
-    is_single = all(name and layout.names.count(name) == 1 for name in names)
-    return tuple(names) if is_single else tuple(str(index + 1) for index in layout.text)
+    is_unique = all(name and layout.names.count(name) == 1 for name in names)
+    return tuple(names) if is_unique else tuple(str(index + 1) for index in layout.text)
 
 
-def _describe(kind: TableKind, choice: Choice) -> str:
-    if kind is KINDS[PLAIN_SUFFIX]:
-        return "texts, one a line"
-    names = [show_column(choice, index) for index in choice.layout.text]
-    text = f"text in column{'s' * (len(names) > 1)} {' and '.join(names)}" + " (guessed)" * choice.is_text_guessed
-    label = "without labels"
-    if choice.layout.label is not None:
-        label = f"labels in column {show_column(choice, choice.layout.label)}" + " (guessed)" * choice.is_label_guessed
-    header = "" if choice.is_named else " without a header"
+def _describe(kind: TableKind, layout: Layout) -> str:
+    if kind is PLAIN_TEXT:
+        return "texts, one per line"
+    names = [show_column(layout, index) for index in layout.text]
+    text = f"text in column{'s' * (len(names) > 1)} {' and '.join(names)}"
+    label = "without labels" if layout.label is None else f"labels in column {show_column(layout, layout.label)}"
+    header = "" if layout.is_named else " without a header"
     return f"table of texts in {kind.title}{header}, {text}, {label}"
