@@ -261,8 +261,8 @@ def test_texts_read_backward_are_cut_first(tmp_path):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--image-size", "9"], "--image-size is 9; it means nothing for a table of texts"),
-        (["--enlarge-to", "900"], "--enlarge-to is 900; it means nothing for a table of texts"),
+        (["--image-size", "9"], "--image-size has no effect on a table of texts"),
+        (["--enlarge-to", "900"], "--enlarge-to has no effect on a table of texts"),
         (["--text-column", "txt"], "'txt'"),
         (["--unlabeled", "nowhere.txt"], "nowhere.txt does not exist"),
         (["--label-fraction", "0"], "--label-fraction is 0.0; it must be above 0"),

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxrnn.config import RunConfig, decided
+from auxrnn.config import RunConfig
 from auxrnn.data.datasets import Dataset
-from auxrnn.data.fitting import Reading, adopt, fit, measure_constant_loss, settle
+from auxrnn.data.fitting import adopt, fit, measure_constant_loss, settle
 from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split, make_encoding
-from auxrnn.data.splits import Choice, Division, divide
+from auxrnn.data.splits import Division, divide
 from auxrnn.errors import RunError
 from auxrnn.networks import InputSpec
 
@@ -37,27 +37,18 @@ class ModelCard(NamedTuple):
         return InputSpec(kind.input_size, kind.vocabulary_size, num_classes, self.num_steps, self.constant_loss)
 
 
-def choose(config: RunConfig) -> Choice:
-    """Give what a config says of the splits."""
-    data = config.data
-    fraction = decided(data.validation_fraction)
-    return Choice(config.seed, data.test_fraction, fraction, data.train_examples, data.label_fraction)
-
-
 def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start: ModelCard | None = None) -> ModelCard:
     """Settle how the sequences of a new run are read, learning from its training examples alone.
 
     A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
     """
-    data = config.data
-    reading = Reading(data.max_length, data.read_backward, data.alphabet_size)
-    form = settle(dataset.format, reading)
+    form = settle(dataset.format, config.data)
     if start is not None:
         form = adopt(form, start.format)
     max_length = None if isinstance(form, ImageFormat) else form.max_length
     rows = division.train
     kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
-    fitted = fit(form, kept, reading)
+    fitted = fit(form, kept, config.data)
     loss = measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
     return ModelCard(dataset.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
 
@@ -99,7 +90,7 @@ def find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division
     """Give the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
     path = folder / "splits.json"
     if not path.exists():
-        return divide(dataset.table, choose(config))
+        return divide(dataset.table, config.data, seed=config.seed)
     try:
         values = json.loads(path.read_text())
         division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))

@@ -112,7 +112,7 @@ def _list_changes(config: RunConfig) -> list[str]:
 def name_fields(sentence: str, *, like: str) -> str:
     """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
     names = "|".join(name for name in field_types() if name != "data")
-    field_name = rf"(?<!\S)({names})(?= is | are | and | or |;|$)"
+    field_name = rf"(?<!\S)({names})(?= is | are | and | or | has |;|$)"
     return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
 
 

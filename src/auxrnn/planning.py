@@ -6,11 +6,11 @@ The result is a config of plain values, so that a run resumes exactly, whatever 
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from auxrnn import runs
 from auxrnn.build import build_phases
-from auxrnn.cards import choose
 from auxrnn.config import RunConfig, Window, decided
 from auxrnn.data.collect import PARTS
 from auxrnn.data.datasets import Dataset
@@ -214,7 +214,8 @@ def _choose_validation(config: RunConfig, dataset: Dataset) -> float:
         return given
     if (dataset.table.part_N == PARTS.index("validation")).any():
         return 0.0
-    num_labeled = len(divide(dataset.table, choose(_change(config, validation_fraction=0.0))).labeled)
+    undivided = replace(config.data, validation_fraction=0.0)
+    num_labeled = len(divide(dataset.table, undivided, seed=config.seed).labeled)
     fraction = 0.2 if num_labeled < FEW_EXAMPLES else 0.1
     return fraction if fraction * num_labeled >= FEWEST_HELD_OUT else 0.0
 

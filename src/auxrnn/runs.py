@@ -30,7 +30,6 @@ from auxrnn.cards import (
     ModelCard,
     card_to_json,
     check_same_data,
-    choose,
     division_to_json,
     find_division,
     make_card,
@@ -40,7 +39,6 @@ from auxrnn.config import RunConfig
 from auxrnn.data import datasets
 from auxrnn.data.collect import Observe
 from auxrnn.data.datasets import DATASETS, Dataset, make_splits
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Split
 from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
@@ -151,27 +149,22 @@ def is_half_made(folder: Path) -> bool:
 
 def load_dataset(config: RunConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
     """Load the data that a config names."""
-    return datasets.load(make_request(config), observe=observe)
-
-
-def make_request(config: RunConfig) -> Request:
-    """Give what a config asks of its data."""
-    return Request(**{name: getattr(config.data, name) for name in Request._fields})
+    return datasets.load(config.data, observe=observe)
 
 
 def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
     """Divide the data of a new run, and settle how it is read."""
-    division = divide(dataset.table, choose(config))
+    division = divide(dataset.table, config.data, seed=config.seed)
     start = None if config.init_from is None else load_run(config.init_from).card
     card = make_card(config, dataset, division, start=start)
-    return Prepared(card, division, is_drawn(dataset.table, choose(config)))
+    return Prepared(card, division, is_drawn(dataset.table, config.data))
 
 
 def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared:
     """Give the data of a run as it was divided and read when the run began."""
     card = read_card(folder)
     check_same_data(card, dataset)
-    return Prepared(card, find_division(config, dataset, folder), is_drawn(dataset.table, choose(config)))
+    return Prepared(card, find_division(config, dataset, folder), is_drawn(dataset.table, config.data))
 
 
 def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -> Split:

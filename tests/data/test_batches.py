@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxrnn.config import DataConfig
 from auxrnn.data.batches import Batches, by_length, draw_batches, in_order, to_batch
 from auxrnn.data.datasets import load
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Encoding, Flat, Split, from_array
 from auxrnn.structs import Draws
 
@@ -47,7 +47,7 @@ def test_bucketing_keeps_padding_low_and_the_order_of_lengths_random():
 
 
 def test_padding_on_the_real_dbpedia_is_under_ten_percent(shared_dbpedia):
-    dataset = load(Request("dbpedia", data_dir=shared_dbpedia))
+    dataset = load(DataConfig(data="dbpedia", data_dir=shared_dbpedia))
     length_N = np.minimum(np.diff(dataset.flat.begin_N1), 1014)[dataset.table.part_N == 0]
     batches = draw_batches(length_N, batch_size=128, draws=Draws(0, "train", 0))
     padded = sum(len(batch) * int(length_N[batch].max()) for batch in batches)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from auxrnn.bench.data_sizes import DataSizes
 from auxrnn.bench.made_data import make_images, make_texts
+from auxrnn.config import DataConfig
 from auxrnn.data import cache
 from auxrnn.data.checksums import describe_appearance, find_checksum
 from auxrnn.data.examples import Example, Source, Understood
@@ -23,7 +24,6 @@ from auxrnn.data.folders import Paths, find_files
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.paths import find_source
 from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Encoding, Flat, Split
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.tables.table import TableOptions, table_source
@@ -42,11 +42,11 @@ from pathlib import Path
 from auxrnn.bench.child import anonymous_bytes
 from auxrnn.data import cache
 from auxrnn.data.paths import find_source
-from auxrnn.data.requests import Request
+from auxrnn.config import DataConfig
 
 def load(path):
     columns = {"text_column": "2+3", "label_column": "1"} if "texts" in path else {}
-    cache.load([(find_source(Path(path), Request(path, **columns)), None)])
+    cache.load([(find_source(Path(path), DataConfig(data=path, **columns)), None)])
 
 def measure(path):
     child = os.fork()
@@ -222,7 +222,7 @@ def test_the_space_of_all_sources_is_counted(tmp_path, root, caplog):
     more = tmp_path / "more.txt"
     more.write_text("abc\n" * 1000)
     sources = table_of(tmp_path / "texts.csv")
-    sources.append((find_source(more, Request(str(more)), has_labels=False), "unlabeled"))
+    sources.append((find_source(more, DataConfig(data=str(more)), has_labels=False), "unlabeled"))
     with caplog.at_level(logging.INFO):
         loaded = cache.load(sources)
     assert (loaded.table.part_N == 3).sum() == 1000

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.collect import PARTS
 from auxrnn.data.fetching.facts import DATASET_FACTS
 from auxrnn.data.images import permutation_order
-from auxrnn.data.requests import Request
 from auxrnn.errors import UsageError
 
 
@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
 
 
 def load(name, **asked):
-    dataset = datasets.load(Request(name, **asked))
+    dataset = datasets.load(DataConfig(data=name, **asked))
     return Loaded(part_of(dataset, "train"), part_of(dataset, "test"), dataset.format)
 
 
@@ -124,7 +124,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(assert_one_sentence, name,
 
 
 @pytest.mark.parametrize(
-    ("name", "image_size", "largest"), [("digits", 15, 14), ("mnist", 29, 28), ("cifar10", 33, 32), ("pmnist", 0, 28)]
+    ("name", "image_size", "largest"), [("digits", 15, 14), ("mnist", 29, 28), ("cifar10", 33, 32), ("pmnist", 29, 28)]
 )
 def test_a_size_the_images_do_not_have_is_refused_before_any_download(
     tmp_path, assert_one_sentence, name, image_size, largest

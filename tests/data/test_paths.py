@@ -5,15 +5,15 @@ import zipfile
 import numpy as np
 import pytest
 
+from auxrnn.config import DataConfig
 from auxrnn.data.examples import Problems
 from auxrnn.data.paths import find_source
-from auxrnn.data.requests import Request
 from auxrnn.errors import UsageError
 from own_data import write_arrays, write_csv, write_images, write_ts
 
 
 def find(path, **asked):
-    return find_source(path, Request(str(path), **asked))
+    return find_source(path, DataConfig(data=str(path), **asked))
 
 
 def parts_of(source):
@@ -72,10 +72,10 @@ def test_two_files_for_one_split_are_not_guessed_between(tmp_path, assert_one_se
 
 
 @pytest.mark.parametrize("asked", [{"text_column": "a"}, {"tokens": "bytes"}, {"image_size": 3}, {"permutation": "p"}])
-def test_an_option_that_means_nothing_for_arrays_is_refused(tmp_path, assert_one_sentence, asked):
+def test_an_option_that_has_no_effect_for_arrays_is_refused(tmp_path, assert_one_sentence, asked):
     with pytest.raises(UsageError) as error:
         find(write_arrays(tmp_path / "data.npz"), **asked)
-    assert_one_sentence(error, next(iter(asked)), "means nothing for arrays")
+    assert_one_sentence(error, next(iter(asked)), "has no effect on arrays")
 
 
 def test_a_folder_of_arrays_is_read_like_one_file(tmp_path):

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxrnn.config import DataConfig
 from auxrnn.data.collect import NO_PART, PARTS, Table
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.splits import Choice, divide, drawn_parts, hold_out, is_drawn, keep_labels, take_examples
+from auxrnn.data.splits import divide, drawn_parts, hold_out, is_drawn, keep_labels, take_examples
 from auxrnn.errors import UsageError
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=80)
@@ -22,6 +23,10 @@ def table_of(labels, *, part=NO_PART, origins=None):
     return Table(begins, label_N, part_N, rows if origins is None else np.array(origins, dtype=np.int64))
 
 
+def config(**values):
+    return DataConfig(data="made", **values)
+
+
 def assert_stratified(part, whole, label_N):
     """Each class to within one example of its share, and no row twice."""
     exact = np.bincount(label_N[whole], minlength=5) * len(part) / len(whole)
@@ -32,23 +37,22 @@ def assert_stratified(part, whole, label_N):
 @given(labels=LABELS, seed=SEEDS, data=st.data())
 def test_a_subset_has_the_exact_size_and_the_proportions_of_the_whole(labels, seed, data):
     label_N, rows = np.array(labels), np.arange(len(labels))
-    choice = Choice(seed, train_examples=data.draw(st.integers(1, len(labels))))
-    part = take_examples(label_N, rows, choice)
-    assert len(part) == choice.train_examples
+    num_examples = data.draw(st.integers(1, len(labels)))
+    part = take_examples(label_N, rows, num_examples, seed=seed)
+    assert len(part) == num_examples
     assert_stratified(part, rows, label_N)
-    assert part.tolist() == take_examples(label_N, rows, choice).tolist()
+    assert part.tolist() == take_examples(label_N, rows, num_examples, seed=seed).tolist()
 
 
 @given(labels=LABELS, seed=SEEDS, fraction=st.floats(0, 0.99))
 def test_holding_out_divides_the_examples_and_keeps_the_proportions_in_both(labels, seed, fraction):
     table, rows = table_of(labels), np.arange(len(labels))
     num_held_out = round(fraction * len(labels))
-    choice = Choice(seed, validation_fraction=fraction)
     if fraction > 0 and not 0 < num_held_out < len(labels):
         with pytest.raises(UsageError):
-            hold_out(table, rows, choice)
+            hold_out(table, rows, fraction, seed=seed)
         return
-    train, validation = hold_out(table, rows, choice)
+    train, validation = hold_out(table, rows, fraction, seed=seed)
     assert len(validation) == num_held_out
     assert sorted([*train, *validation]) == rows.tolist()
     assert_stratified(train, rows, table.label_N)
@@ -59,7 +63,7 @@ def test_holding_out_divides_the_examples_and_keeps_the_proportions_in_both(labe
 @given(labels=LABELS, seed=SEEDS, fraction=st.floats(0.01, 1))
 def test_a_fraction_of_labels_keeps_at_least_one_of_each_class(labels, seed, fraction):
     label_N, rows = np.array(labels), np.arange(len(labels))
-    kept = keep_labels(label_N, rows, Choice(seed, label_fraction=fraction))
+    kept = keep_labels(label_N, rows, fraction, seed=seed)
     assert set(label_N[kept]) == set(labels)
     assert len(kept) == max(round(fraction * len(labels)), len(set(labels)))
     assert (np.diff(kept) > 0).all()
@@ -69,20 +73,20 @@ def test_a_fraction_of_labels_keeps_at_least_one_of_each_class(labels, seed, fra
 def test_a_drawn_test_split_leaves_every_class_an_example_and_ignores_the_seed(labels, fraction, data):
     table = table_of(labels)
     try:
-        division = divide(table, Choice(1, test_fraction=fraction))
+        division = divide(table, config(test_fraction=fraction), seed=1)
     except UsageError:
         assert round(fraction * len(labels)) == 0 or len(set(labels)) == len(labels)
         return
     assert set(table.label_N[division.train]) == set(labels)
     assert sorted([*division.train, *division.test]) == list(range(len(labels)))
-    assert divide(table, Choice(2, test_fraction=fraction)).test.tolist() == division.test.tolist()
+    assert divide(table, config(test_fraction=fraction), seed=2).test.tolist() == division.test.tolist()
 
 
 def test_crops_go_where_their_picture_goes():
     labels = [0, 0, 0, 1, 1, 1] * 10
     origins = [row - row % 3 for row in range(60)]
     table = table_of(labels, origins=origins)
-    division = divide(table, Choice(0, test_fraction=0.2, validation_fraction=0.2))
+    division = divide(table, config(test_fraction=0.2, validation_fraction=0.2), seed=0)
     for rows in (division.test, division.validation):
         assert len(rows)
         assert (table.origin_N[rows] == rows).all()
@@ -91,7 +95,7 @@ def test_crops_go_where_their_picture_goes():
 
 def test_rows_without_a_label_train_but_are_never_drawn_to_test_on():
     table = table_of([0, 1, NO_LABEL] * 20)
-    division = divide(table, Choice(0, validation_fraction=0.1, label_fraction=0.5))
+    division = divide(table, config(validation_fraction=0.1, label_fraction=0.5), seed=0)
     assert (table.label_N[division.test] != NO_LABEL).all()
     assert (table.label_N[division.validation] != NO_LABEL).all()
     assert (table.label_N[division.train] == NO_LABEL).sum() == 20
@@ -102,30 +106,29 @@ def test_rows_without_a_label_train_but_are_never_drawn_to_test_on():
 def test_splits_that_the_files_make_are_kept():
     part = [PARTS.index(name) for name in ("train", "validation", "test", "unlabeled")] * 5
     table = table_of([0, 1, 0, NO_LABEL, 1, 0, 1, NO_LABEL] * 2 + [0, 1, 0, NO_LABEL], part=part)
-    choice = Choice(7)
-    division = divide(table, choice)
+    division = divide(table, config(), seed=7)
     assert division.test.tolist() == [2, 6, 10, 14, 18]
     assert division.validation.tolist() == [1, 5, 9, 13, 17]
     assert division.train.tolist() == [0, 4, 8, 12, 16, 3, 7, 11, 15, 19]
     assert division.labeled.tolist() == [0, 4, 8, 12, 16]
-    assert (drawn_parts(table, choice), is_drawn(table, choice)) == ([], False)
-    assert is_drawn(table, choice._replace(label_fraction=0.5))
+    assert (drawn_parts(table, config()), is_drawn(table, config())) == ([], False)
+    assert is_drawn(table, config(label_fraction=0.5))
 
 
 def test_what_is_drawn_is_named():
     table = table_of([0, 1] * 10)
-    assert drawn_parts(table, Choice(0)) == ["test"]
-    assert drawn_parts(table, Choice(0, validation_fraction=0.1)) == ["test", "validation"]
-    assert drawn_parts(table, Choice(0, test_fraction=0)) == []
+    assert drawn_parts(table, config()) == ["test"]
+    assert drawn_parts(table, config(validation_fraction=0.1)) == ["test", "validation"]
+    assert drawn_parts(table, config(test_fraction=0.0)) == []
 
 
 def test_another_seed_draws_other_examples():
     table, rows = table_of([0, 1] * 100), np.arange(200)
     by_seed = [
         (
-            take_examples(table.label_N, rows, Choice(seed, train_examples=50)).tolist(),
-            hold_out(table, rows, Choice(seed, validation_fraction=0.5))[1].tolist(),
-            keep_labels(table.label_N, rows, Choice(seed, label_fraction=0.5)).tolist(),
+            take_examples(table.label_N, rows, 50, seed=seed).tolist(),
+            hold_out(table, rows, 0.5, seed=seed)[1].tolist(),
+            keep_labels(table.label_N, rows, 0.5, seed=seed).tolist(),
         )
         for seed in (0, 1)
     ]
@@ -135,19 +138,19 @@ def test_another_seed_draws_other_examples():
 @pytest.mark.parametrize("num_examples", [0, 5])
 def test_a_subset_that_cannot_be_drawn_is_wrong_usage(assert_one_sentence, num_examples):
     with pytest.raises(UsageError) as error:
-        take_examples(np.arange(4), np.arange(4), Choice(0, train_examples=num_examples))
+        take_examples(np.arange(4), np.arange(4), num_examples, seed=0)
     assert_one_sentence(error, f"train_examples is {num_examples}", "from 1 to 4")
 
 
 @pytest.mark.parametrize("fraction", [0.01, 0.99])
 def test_holding_out_nothing_or_everything_is_wrong_usage(assert_one_sentence, fraction):
     with pytest.raises(UsageError) as error:
-        hold_out(table_of([0, 1, 2, 3]), np.arange(4), Choice(0, validation_fraction=fraction))
+        hold_out(table_of([0, 1, 2, 3]), np.arange(4), fraction, seed=0)
     assert_one_sentence(error, f"validation_fraction is {fraction}", "of 4 examples")
 
 
 def test_two_validation_splits_are_wrong_usage(assert_one_sentence):
     table = table_of([0, 1, 0, 1, 0, 1], part=[0, 0, 1, 1, 2, 2])
     with pytest.raises(UsageError) as error:
-        divide(table, Choice(0, validation_fraction=0.5))
+        divide(table, config(validation_fraction=0.5), seed=0)
     assert_one_sentence(error, "validation_fraction", "of its own")

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.collect import PARTS
-from auxrnn.data.requests import Request
 from auxrnn.data.tasks import TASKS, make_examples
 from auxrnn.errors import UsageError
 
@@ -73,7 +73,7 @@ def texts_of(dataset, part):
 
 
 def load(name, length=40, **asked):
-    return datasets.load(Request(name, length=length, **asked))
+    return datasets.load(DataConfig(data=name, length=length, **asked))
 
 
 def assert_about(counts, expected):
@@ -123,7 +123,8 @@ def test_no_text_is_tested_on_that_was_trained_on_and_none_comes_twice(name):
 
 
 def test_the_data_is_the_same_in_every_process_and_on_every_machine(tmp_path):
-    changed = {"AUXRNN_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent)}
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    changed = {"AUXRNN_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "7", "PYTHONPATH": path}
     command = [sys.executable, "-c", FIND_DIGESTS]
     done = subprocess.run(command, env=os.environ | changed, capture_output=True, text=True, check=True)
     assert done.stdout.split() == list(map(find_digest, DIGESTS)) == list(DIGESTS.values())
@@ -133,7 +134,7 @@ def test_the_data_is_the_same_in_every_process_and_on_every_machine(tmp_path):
 def test_another_length_is_other_data_and_none_is_200_steps(name):
     short, long = texts_of(load(name, 30), "train"), texts_of(load(name, 40), "train")
     assert not {text[:30] for text in long} & set(short)
-    plain = datasets.load(Request(name))
+    plain = datasets.load(DataConfig(data=name))
     assert plain.checksum == load(name, 200).checksum != load(name, 40).checksum
     assert {len(text) for text in texts_of(plain, "test")} == {200}
 
@@ -185,18 +186,18 @@ def test_a_length_out_of_range_is_refused(assert_one_sentence, length):
 def test_a_length_means_nothing_for_other_datasets(assert_one_sentence, tmp_path, name):
     with pytest.raises(UsageError) as error:
         load(name, 500, data_dir=tmp_path)
-    assert_one_sentence(error, f"length is 500; it means nothing for {name}, so leave it out")
+    assert_one_sentence(error, f"length has no effect on {name}; remove it")
 
 
 def test_a_length_means_nothing_for_a_users_files(assert_one_sentence, tmp_path):
     (tmp_path / "own.csv").write_text("text,label\na,b\nc,d\n")
     with pytest.raises(UsageError) as error:
         load(str(tmp_path / "own.csv"), 500)
-    assert_one_sentence(error, "length is 500; it means nothing for a table of texts")
+    assert_one_sentence(error, "length has no effect on a table of texts")
 
 
 @pytest.mark.parametrize("asked", [{"image_size": 9}, {"tokens": "bytes"}, {"text_column": "a"}, {"enlarge_to": 9}])
 def test_what_means_nothing_for_a_task_is_refused(assert_one_sentence, asked):
     with pytest.raises(UsageError) as error:
         load("needle", **asked)
-    assert_one_sentence(error, *asked, "it means nothing for needle")
+    assert_one_sentence(error, *asked, "has no effect on needle")

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from auxrnn import runs
+from auxrnn.config import DataConfig
 from auxrnn.data.datasets import DATASETS
 from auxrnn.data.fetching.facts import DATASET_FACTS
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Flat
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import UsageError
@@ -82,7 +82,7 @@ def test_a_stand_in_for_a_needle_run_counts_and_weighs_as_the_run_itself():
 
 def test_a_stand_in_for_mnist_weighs_as_much_as_pictures_in_its_place():
     config = runs.settle(make_config(data="mnist", image_size=None, supervised_window="full"))
-    dataset = make_dataset(runs.make_request(config))
+    dataset = make_dataset(config.data)
     assert dataset.flat.value_K.shape == (70_000 * 784, 1)
     few = [np.flatnonzero(dataset.table.part_N == part)[:200] for part in np.unique(dataset.table.part_N)]
     table = dataset.table._replace(
@@ -98,7 +98,7 @@ def test_a_stand_in_for_mnist_weighs_as_much_as_pictures_in_its_place():
 
 @pytest.mark.parametrize("name", [name for name in DATASETS if name != "digits"])
 def test_a_stand_in_has_the_examples_and_classes_that_are_published(name):
-    request, facts = Request(name, image_size=3 if name == "stanford_dogs" else None), DATASET_FACTS[name]
+    request, facts = DataConfig(data=name, image_size=3 if name == "stanford_dogs" else None), DATASET_FACTS[name]
     assert can_make(request)
     dataset = make_dataset(request)
     parts = count_parts(dataset.table)
@@ -107,9 +107,9 @@ def test_a_stand_in_has_the_examples_and_classes_that_are_published(name):
 
 
 def test_own_files_and_digits_are_read_rather_than_made(tmp_path):
-    assert not can_make(Request("digits"))
-    assert not can_make(Request(str(tmp_path)))
-    assert not can_make(Request("dbpedia", unlabeled=tmp_path))
+    assert not can_make(DataConfig(data="digits"))
+    assert not can_make(DataConfig(data=str(tmp_path)))
+    assert not can_make(DataConfig(data="dbpedia", unlabeled=tmp_path))
 
 
 def test_made_texts_are_about_as_long_as_those_of_dbpedia():

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from auxrnn import runs
 from auxrnn.arguments import parse
-from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.config import DataConfig, RunConfig
 from auxrnn.data.cache import cache_dir, describe_bytes
@@ -134,8 +133,7 @@ def check_data(argv: Sequence[str]) -> int:
     example:  auxrnn data check reviews.csv --label-column stars
     """
     arguments = parse(CheckArguments, argv, "data check", description=check_data.__doc__ or "")
-    config = RunConfig(data=arguments.data)
-    findings = check(runs.make_request(config), choose(config))
+    findings = check(arguments.data)
     if arguments.json:
         print_json(_to_plain(findings))
     else:

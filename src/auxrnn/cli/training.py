@@ -10,7 +10,6 @@ from pathlib import Path
 
 from auxrnn import pretrained, runs
 from auxrnn.arguments import parse
-from auxrnn.cards import choose
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
 from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
@@ -199,7 +198,7 @@ def _check_memory(config: RunConfig, session: Session) -> None:
 def _announce_data(config: RunConfig, dataset: Dataset, prepared: runs.Prepared) -> None:
     """Say what was understood of the data, and how it is divided."""
     say(f"{config.data.data}: {dataset.description}")
-    drawn = drawn_parts(dataset.table, choose(config))
+    drawn = drawn_parts(dataset.table, config.data)
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     lengths = measure_lengths(splits.train.length_N)

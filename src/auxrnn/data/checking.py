@@ -4,18 +4,19 @@ Dimension letters: `N` examples, `C` classes.
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
 
+from auxrnn.config import DataConfig
 from auxrnn.data.collect import NO_PART, PARTS, Facts, Table, collect
 from auxrnn.data.datasets import find_sources
 from auxrnn.data.examples import Problems
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.splits import Choice, divide
+from auxrnn.data.splits import divide
 from auxrnn.errors import RunError, UsageError
 
 
@@ -58,10 +59,10 @@ class Findings(NamedTuple):
         return counts
 
 
-def check(request: Request, choice: Choice) -> Findings:
-    """Read everything that a request names, noting all that is wrong with it."""
+def check(data: DataConfig) -> Findings:
+    """Read everything that a config names, noting all that is wrong with it."""
     problems = Problems(is_patient=True)
-    sources = find_sources(request)
+    sources = find_sources(data)
     table = facts = None
     with Path(os.devnull).open("wb") as nowhere:
         try:
@@ -69,8 +70,9 @@ def check(request: Request, choice: Choice) -> Findings:
         except RunError as error:
             problems.note(str(error))
     if table is not None and len(table.label_N) and not problems.num_refused:
+        fraction = 0.0 if data.validation_fraction == "auto" else data.validation_fraction
         try:
-            divide(table, choice)
+            divide(table, replace(data, validation_fraction=fraction), seed=0)
         except UsageError as error:
             problems.note(str(error))
     return Findings(table, facts, problems)

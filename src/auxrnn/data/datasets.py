@@ -4,12 +4,14 @@ Dimension letters: `N` examples, `H` and `W` rows and columns of an image, `C` i
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64, UInt8
 
+from auxrnn.config import DataConfig
 from auxrnn.data import cache, tasks
 from auxrnn.data.cifar import read_cifar10
 from auxrnn.data.collect import Observe, Table
@@ -21,7 +23,7 @@ from auxrnn.data.images import ImageFormat, to_sequences
 from auxrnn.data.paths import find_source
 from auxrnn.data.pictures.dogs import dogs_source
 from auxrnn.data.pictures.image_folder import ImageOptions
-from auxrnn.data.requests import Request, check_options
+from auxrnn.data.requests import check_options
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits, make_encoding
 from auxrnn.data.splits import Division
 from auxrnn.data.strata import draw_stratified
@@ -78,12 +80,12 @@ def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
     return Splits(train, held_out(division.validation), held_out(division.test))
 
 
-def load(request: Request, *, observe: Observe = lambda _done, _total: None) -> Dataset:
+def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
     """Load a dataset by name, downloading what is missing, or the user's own files by path."""
-    loaded = cache.load(find_sources(request), observe=observe)
+    loaded = cache.load(find_sources(config), observe=observe)
     facts = loaded.facts
     return Dataset(
-        name=request.data,
+        name=config.data,
         flat=loaded.flat,
         table=loaded.table,
         class_names=facts.class_names,
@@ -95,31 +97,31 @@ def load(request: Request, *, observe: Observe = lambda _done, _total: None) -> 
     )
 
 
-def find_sources(request: Request) -> list[tuple[Source, Part | None]]:
-    """Give all that a request names, each with the part that all its examples belong to."""
-    found: list[tuple[Source, Part | None]] = [(find_data(request), None)]
+def find_sources(config: DataConfig) -> list[tuple[Source, Part | None]]:
+    """Give all that a config names, each with the part that all its examples belong to."""
+    found: list[tuple[Source, Part | None]] = [(find_data(config), None)]
     # The length is that of a made-up task, and files beside it have their own.
-    beside = request._replace(length=None)
-    if request.test_data is not None:
-        found.append((find_source(request.test_data, beside), "test"))
-    if request.unlabeled is not None:
-        found.append((find_source(request.unlabeled, beside, has_labels=False), "unlabeled"))
+    beside = replace(config, length=None)
+    if config.test_data is not None:
+        found.append((find_source(config.test_data, beside), "test"))
+    if config.unlabeled is not None:
+        found.append((find_source(config.unlabeled, beside, has_labels=False), "unlabeled"))
     return found
 
 
-def find_data(request: Request) -> Source:
+def find_data(config: DataConfig) -> Source:
     """Give the source for a dataset's name or a path; a name wins over a file of that name."""
-    name = request.data
+    name = config.data
     if name in DATASETS:
-        return DATASETS[name](request)
+        return DATASETS[name](config)
     if not Path(name).expanduser().exists():
         raise UsageError(f"{name!r} is neither a dataset nor a path{nearest(name, DATASETS)}")
-    return find_source(Path(name).expanduser(), request)
+    return find_source(Path(name).expanduser(), config)
 
 
-def _find_digits(request: Request) -> Source:
+def _find_digits(config: DataConfig) -> Source:
     """Scikit-learn's 1797 digits of 8x8, centered on 14x14 so that a long blank follows what must be remembered."""
-    form = _resize(ImageFormat(8, 8, 1, canvas=14), request)
+    form = _resize(ImageFormat(8, 8, 1, canvas=14), config)
 
     def read() -> Iterator[Example]:
         from sklearn.datasets import load_digits  # noqa: PLC0415 - it takes a second to import, and only digits need it
@@ -137,30 +139,30 @@ def _find_digits(request: Request) -> Source:
     return _image_source("digits", (), form, read, num_examples=1797, class_names=TEN_DIGITS)
 
 
-def _find_mnist(request: Request) -> Source:
-    return _idx_source("mnist", ImageFormat(28, 28, 1), request, sources.mnist_files, TEN_DIGITS)
+def _find_mnist(config: DataConfig) -> Source:
+    return _idx_source("mnist", ImageFormat(28, 28, 1), config, sources.mnist_files, TEN_DIGITS)
 
 
-def _find_pmnist(request: Request) -> Source:
-    form = ImageFormat(28, 28, 1, permutation=request.permutation)
-    return _idx_source("pmnist", form, request, sources.mnist_files, TEN_DIGITS)
+def _find_pmnist(config: DataConfig) -> Source:
+    form = ImageFormat(28, 28, 1, permutation=config.permutation)
+    return _idx_source("pmnist", form, config, sources.mnist_files, TEN_DIGITS)
 
 
-def _find_fashion_mnist(request: Request) -> Source:
+def _find_fashion_mnist(config: DataConfig) -> Source:
     return _idx_source(
-        "fashion_mnist", ImageFormat(28, 28, 1), request, sources.fashion_mnist_files, sources.FASHION_MNIST_CLASSES
+        "fashion_mnist", ImageFormat(28, 28, 1), config, sources.fashion_mnist_files, sources.FASHION_MNIST_CLASSES
     )
 
 
 def _idx_source(
     name: str,
     form: ImageFormat,
-    request: Request,
+    config: DataConfig,
     find: Callable[[Path | None], "sources.MnistFiles"],
     class_names: tuple[str, ...],
 ) -> Source:
-    form = _resize(form, request)
-    files = find(request.data_dir)
+    form = _resize(form, config)
+    files = find(config.data_dir)
 
     def read() -> Iterator[Example]:
         pairs: list[tuple[Path, Path, Part]] = [
@@ -173,9 +175,9 @@ def _idx_source(
     return _image_source(name, files, form, read, num_examples=70_000, class_names=class_names)
 
 
-def _find_cifar10(request: Request) -> Source:
-    form = _resize(ImageFormat(32, 32, 3), request)
-    files = sources.cifar10_files(request.data_dir)
+def _find_cifar10(config: DataConfig) -> Source:
+    form = _resize(ImageFormat(32, 32, 3), config)
+    files = sources.cifar10_files(config.data_dir)
 
     def read() -> Iterator[Example]:
         yield from _read_images(*read_cifar10(files.train), form, "train")
@@ -215,48 +217,48 @@ def _read_images(images_NHWC: Images, label_N: Labels, form: ImageFormat, part: 
             yield Example(x_TD, str(label_N[row]), f"{part} image {row}", part)
 
 
-def _resize(form: ImageFormat, request: Request) -> ImageFormat:
+def _resize(form: ImageFormat, config: DataConfig) -> ImageFormat:
     """Add the size a user asks for, which is checked before anything is downloaded."""
-    check_options(request, ("image_size", "permutation") if form.permutation else ("image_size",), what=request.data)
+    check_options(config, ("image_size", "permutation") if form.permutation else ("image_size",), what=config.data)
     largest = min(form.size)
-    if request.image_size is not None and not 1 <= request.image_size <= largest:
-        raise UsageError(f"image_size is {request.image_size}; for {request.data} it must be from 1 to {largest}")
-    return form._replace(image_size=request.image_size)
+    if config.image_size is not None and not 1 <= config.image_size <= largest:
+        raise UsageError(f"image_size is {config.image_size}; for {config.data} it must be from 1 to {largest}")
+    return form._replace(image_size=config.image_size)
 
 
-def _find_dogs(request: Request) -> Source:
-    check_options(request, ("image_size", "enlarge_to"), what="stanford_dogs")
-    if request.image_size is None:
+def _find_dogs(config: DataConfig) -> Source:
+    check_options(config, ("image_size", "enlarge_to"), what="stanford_dogs")
+    if config.image_size is None:
         raise UsageError("stanford_dogs has images of many sizes; give --image-size, 40 to 128 in the paper")
-    options = ImageOptions(request.image_size, request.enlarge_to)
-    return dogs_source("stanford_dogs", sources.dogs_folder(request.data_dir), options)
+    options = ImageOptions(config.image_size, config.enlarge_to)
+    return dogs_source("stanford_dogs", sources.dogs_folder(config.data_dir), options)
 
 
-def _find_dbpedia(request: Request) -> Source:
+def _find_dbpedia(config: DataConfig) -> Source:
     """Zhang et al.'s 14 classes: title and text of an article in lower case, at most 1014 characters (section 4.3)."""
-    check_options(request, ("tokens",), what="dbpedia")
-    files = sources.dbpedia_files(request.data_dir)
-    options = TableOptions("2+3", "1", request.tokens, is_lowercase=True, class_names=files.class_names)
+    check_options(config, ("tokens",), what="dbpedia")
+    files = sources.dbpedia_files(config.data_dir)
+    options = TableOptions("2+3", "1", config.tokens, is_lowercase=True, class_names=files.class_names)
     source = table_source("dbpedia", {"train": files.train, "test": files.test}, options)
 
     def understand(problems: Problems, like: Format | None) -> Understood:
         understood = source.read(problems, like)
         assert isinstance(understood.format, TextFormat)
-        alphabet = ZHANG_ALPHABET if request.tokens == "characters" else None
+        alphabet = ZHANG_ALPHABET if config.tokens == "characters" else None
         return understood._replace(format=understood.format._replace(alphabet=alphabet, max_length=DBPEDIA_LENGTH))
 
     return source._replace(options={**source.options, "preset": "dbpedia"}, read=understand)
 
 
-def _find_task(request: Request) -> Source:
+def _find_task(config: DataConfig) -> Source:
     """Give a long-memory task, made as it is read."""
-    name = request.data
-    check_options(request, ("length",), what=name)
-    length = TASK_LENGTH if request.length is None else request.length
+    name = config.data
+    check_options(config, ("length",), what=name)
+    length = TASK_LENGTH if config.length is None else config.length
     if not SHORTEST_TASK <= length <= LONGEST_TASK:
         raise UsageError(f"length is {length}; for {name} it must be from {SHORTEST_TASK} to {LONGEST_TASK:,}")
     # All characters of a task fit a byte, but those of a user's texts beside them may not.
-    dtype = np.uint8 if request.unlabeled is None else np.uint32
+    dtype = np.uint8 if config.unlabeled is None else np.uint32
     num_examples = sum(tasks.NUM_EXAMPLES.values())
     form = TextFormat(alphabet=tasks.TASKS[name].alphabet)
 
@@ -270,7 +272,7 @@ def _find_task(request: Request) -> Source:
     return Source(name, [], options, understand, is_made=True)
 
 
-DATASETS: dict[str, Callable[[Request], Source]] = {
+DATASETS: dict[str, Callable[[DataConfig], Source]] = {
     "digits": _find_digits,
     "mnist": _find_mnist,
     "pmnist": _find_pmnist,

@@ -1,10 +1,9 @@
 """What a format learns from the training data alone: an alphabet, or the scale of each channel."""
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Int64
 
+from auxrnn.config import DataConfig
 from auxrnn.data.formats import Format, kind_of
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
@@ -15,32 +14,24 @@ from auxrnn.errors import UsageError
 NUM_MEASURED = 1000
 
 
-class Reading(NamedTuple):
-    """How a user wants sequences to be read."""
-
-    max_length: int | None = None
-    is_backward: bool = False
-    alphabet_size: int = 500
-
-
-def settle(form: Format, reading: Reading) -> Format:
+def settle(form: Format, data: DataConfig) -> Format:
     """Give the format with what the user asks for; what makes no sense for its kind is refused."""
     if isinstance(form, TextFormat):
-        max_length = form.max_length if reading.max_length is None else reading.max_length
-        return form._replace(max_length=max_length, is_backward=reading.is_backward)
-    if reading.is_backward:
+        max_length = form.max_length if data.max_length is None else data.max_length
+        return form._replace(max_length=max_length, is_backward=data.read_backward)
+    if data.read_backward:
         raise UsageError(f"read_backward is for texts, and these are {kind_of(form)}; leave it out")
     if isinstance(form, SeriesFormat):
-        return form._replace(max_length=reading.max_length)
-    if reading.max_length is not None:
+        return form._replace(max_length=data.max_length)
+    if data.max_length is not None:
         raise UsageError("max_length is for texts and series, and these are images; image_size makes them shorter")
     return form
 
 
-def fit(form: Format, train: Split, reading: Reading) -> Format:
+def fit(form: Format, train: Split, data: DataConfig) -> Format:
     """Give the format with what it learns from the training examples."""
     if isinstance(form, TextFormat) and form.tokens == "characters" and form.alphabet is None:
-        alphabet = choose_alphabet(count_all_characters(train), most=reading.alphabet_size)
+        alphabet = choose_alphabet(count_all_characters(train), most=data.alphabet_size)
         return form._replace(alphabet=alphabet)
     if isinstance(form, SeriesFormat) and form.mean is None:
         moments = Moments(form.num_channels)

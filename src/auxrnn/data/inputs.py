@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
 from auxrnn.data.fitting import count_all_characters
 from auxrnn.data.formats import Format
@@ -22,7 +23,6 @@ from auxrnn.data.images import ImageFormat, read_image_files
 from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.paths import find_source
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array, make_encoding
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
@@ -51,10 +51,9 @@ def read_inputs(
         if isinstance(form, ImageFormat) and not file.is_dir():
             yield _read_image_file(file, path, form)
             return
-        request = Request(str(file), text_column=text_column)
-        if isinstance(form, TextFormat):
-            request = request._replace(tokens=form.tokens)
-        source = find_source(file, request, has_labels=False)._replace(name=str(path))
+        tokens = form.tokens if isinstance(form, TextFormat) else "characters"
+        config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
+        source = find_source(file, config, has_labels=False)._replace(name=str(path))
         examples = source.read(problems or Problems(), form).examples
         yield from _in_chunks(examples, form, own_name=None if path == file else (str(file), str(path)))
 

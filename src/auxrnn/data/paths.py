@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from auxrnn.config import DataConfig
 from auxrnn.data.cache import cache_dir
 from auxrnn.data.checksums import find_checksum
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
@@ -12,7 +13,7 @@ from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, array_source, is_array_fo
 from auxrnn.data.numbers.timeseries import timeseries_source
 from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
-from auxrnn.data.requests import Request, check_options
+from auxrnn.data.requests import check_options
 from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.errors import UsageError
 
@@ -24,17 +25,17 @@ FORMS = (
 )
 
 
-def find_source(path: Path, request: Request, *, has_labels: bool = True) -> Source:
+def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:
     """Say what a path holds, by its name and by what lies in it; nothing is opened yet."""
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
     if is_archive(path):
-        return _find_in_folder(str(path), _unpack(path), request, has_labels=has_labels)
+        return _find_in_folder(str(path), _unpack(path), config, has_labels=has_labels)
     if path.is_dir():
-        return _find_in_folder(str(path), path, request, has_labels=has_labels)
+        return _find_in_folder(str(path), path, config, has_labels=has_labels)
     if path.suffix.lower() == SERIES_SUFFIX:
-        return _find_files(str(path), _with_partners(path), request, has_labels=has_labels)
-    return _find_files(str(path), path, request, has_labels=has_labels)
+        return _find_files(str(path), _with_partners(path), config, has_labels=has_labels)
+    return _find_files(str(path), path, config, has_labels=has_labels)
 
 
 def is_archive(path: Path) -> bool:
@@ -42,34 +43,34 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def _find_in_folder(name: str, folder: Path, request: Request, *, has_labels: bool) -> Source:
+def _find_in_folder(name: str, folder: Path, config: DataConfig, *, has_labels: bool) -> Source:
     if is_dogs_folder(folder) and has_labels:
-        check_options(request, ("image_size", "enlarge_to"), what="a folder of images")
-        return dogs_source(name, folder, ImageOptions(request.image_size, request.enlarge_to))
+        check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
+        return dogs_source(name, folder, ImageOptions(config.image_size, config.enlarge_to))
     if is_array_folder(folder):
-        check_options(request, (), what="arrays")
+        check_options(config, (), what="arrays")
         return array_source(name, folder, has_labels=has_labels)
     if files := _find_parts(folder):
-        return _find_files(name, files, request, has_labels=has_labels)
+        return _find_files(name, files, config, has_labels=has_labels)
     if find_image_folder(folder, has_labels=has_labels):
-        check_options(request, ("image_size", "enlarge_to"), what="a folder of images")
-        return image_folder_source(name, folder, ImageOptions(request.image_size, request.enlarge_to, has_labels))
+        check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
+        return image_folder_source(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
     raise UsageError(f"{name} holds nothing that can be read; give {FORMS}")
 
 
-def _find_files(name: str, files: Mapping[Part, Path] | Path, request: Request, *, has_labels: bool) -> Source:
+def _find_files(name: str, files: Mapping[Part, Path] | Path, config: DataConfig, *, has_labels: bool) -> Source:
     """Give the source for one file, or for one file a part."""
     first = files if isinstance(files, Path) else next(iter(files.values()))
     suffix = first.suffix.lower()
     if suffix == SERIES_SUFFIX:
-        check_options(request, (), what="time series")
+        check_options(config, (), what="time series")
         return timeseries_source(name, files, has_labels=has_labels)
     if suffix in TABLE_SUFFIXES:
-        check_options(request, ("text_column", "label_column", "tokens"), what="a table of texts")
-        options = TableOptions(request.text_column, request.label_column, request.tokens, has_labels=has_labels)
+        check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
+        options = TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)
         return table_source(name, files, options)
     if suffix in ARRAY_SUFFIXES and isinstance(files, Path):
-        check_options(request, (), what="arrays")
+        check_options(config, (), what="arrays")
         return array_source(name, files, has_labels=has_labels)
     if suffix in PICTURE_SUFFIXES:
         raise UsageError(f"{name} is a single image; give a folder with one sub-folder of images a class")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
+from auxrnn.config import DataConfig, decided
 from auxrnn.data.collect import NO_PART, PARTS, Table
 from auxrnn.data.examples import Part
 from auxrnn.data.sequences import NO_LABEL
@@ -17,16 +18,6 @@ from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 
 Rows = Int64[np.ndarray, " _"]
-
-
-class Choice(NamedTuple):
-    """What a user wants of the splits."""
-
-    seed: int
-    test_fraction: float = 0.2
-    validation_fraction: float = 0.0
-    train_examples: int | None = None
-    label_fraction: float = 1.0
 
 
 class Division(NamedTuple):
@@ -38,48 +29,49 @@ class Division(NamedTuple):
     test: Rows
 
 
-def divide(table: Table, choice: Choice) -> Division:
+def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     """Divide examples as their files say; draw what they leave open, with the same proportions of classes everywhere.
 
     A test split depends on the data alone, not on the seed of a run. Crops of a picture stay on its side.
     """
     parts = {part: np.flatnonzero(table.part_N == number) for number, part in enumerate(PARTS)}
     undivided = np.flatnonzero(np.isin(table.part_N, [NO_PART, PARTS.index("train")]))
-    train, test = (undivided, parts["test"]) if len(parts["test"]) else _draw_test(table, undivided, choice)
-    train = take_examples(table.label_N, train, choice)
-    if len(parts["validation"]) and choice.validation_fraction:
+    train, test = (undivided, parts["test"]) if len(parts["test"]) else _draw_test(table, undivided, data.test_fraction)
+    train = take_examples(table.label_N, train, data.train_examples, seed=seed)
+    fraction = decided(data.validation_fraction)
+    if len(parts["validation"]) and fraction:
         raise UsageError("validation_fraction is given and the data has a validation split of its own; leave it out")
-    train, validation = (train, parts["validation"]) if len(parts["validation"]) else hold_out(table, train, choice)
-    labeled = keep_labels(table.label_N, train, choice)
+    held_out = (train, parts["validation"]) if len(parts["validation"]) else hold_out(table, train, fraction, seed=seed)
+    train, validation = held_out
+    labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
     return Division(np.concatenate([train, parts["unlabeled"]]), labeled, validation, test)
 
 
-def is_drawn(table: Table, choice: Choice) -> bool:
+def is_drawn(table: Table, data: DataConfig) -> bool:
     """Say whether anything about the splits was left to a draw."""
-    return bool(drawn_parts(table, choice)) or choice.train_examples is not None or choice.label_fraction < 1
+    return bool(drawn_parts(table, data)) or data.train_examples is not None or data.label_fraction < 1
 
 
-def drawn_parts(table: Table, choice: Choice) -> list[Part]:
+def drawn_parts(table: Table, data: DataConfig) -> list[Part]:
     """Name the splits that were drawn because the files do not make them."""
     found = {PARTS[number] for number in np.unique(table.part_N).tolist() if number != NO_PART}
-    drawn: list[Part] = [] if "test" in found or not choice.test_fraction else ["test"]
-    return [*drawn, "validation"] if choice.validation_fraction and "validation" not in found else drawn
+    drawn: list[Part] = [] if "test" in found or not data.test_fraction else ["test"]
+    return [*drawn, "validation"] if decided(data.validation_fraction) and "validation" not in found else drawn
 
 
-def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, choice: Choice) -> Rows:
-    """Draw a subset of exactly `train_examples` rows that keeps the proportions of the classes."""
-    if choice.train_examples is None:
+def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, num_examples: int | None, *, seed: int) -> Rows:
+    """Draw a subset of exactly `num_examples` rows (None: all) that keeps the proportions of the classes."""
+    if num_examples is None:
         return rows
-    if not 1 <= choice.train_examples <= len(rows):
-        raise UsageError(f"train_examples is {choice.train_examples}; it must be from 1 to {len(rows)}, all there are")
-    rng = Draws(choice.seed, "data", 0).rng("take_examples")
-    drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=choice.train_examples, rng=rng)]
+    if not 1 <= num_examples <= len(rows):
+        raise UsageError(f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, all there are")
+    rng = Draws(seed, "data", 0).rng("take_examples")
+    drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=num_examples, rng=rng)]
     return drawn
 
 
-def hold_out(table: Table, rows: Rows, choice: Choice) -> tuple[Rows, Rows]:
+def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[Rows, Rows]:
     """Divide rows into some to train on and some to choose by; a fraction of 0 holds out nothing."""
-    fraction = choice.validation_fraction
     candidates = _full_and_labeled(table, rows)
     num_held_out = round(fraction * len(candidates))
     if fraction != 0 and not 0 < num_held_out < len(candidates):
@@ -87,34 +79,34 @@ def hold_out(table: Table, rows: Rows, choice: Choice) -> tuple[Rows, Rows]:
             f"validation_fraction is {fraction}, which would hold out {num_held_out} of {len(candidates)} examples; "
             "choose one that leaves some on each side, or 0"
         )
-    rng = Draws(choice.seed, "data", 0).rng("hold_out")
+    rng = Draws(seed, "data", 0).rng("hold_out")
     return _move(
         table, rows, candidates[draw_stratified(table.label_N[candidates], num_examples=num_held_out, rng=rng)]
     )
 
 
-def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, choice: Choice) -> Rows:
+def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *, seed: int) -> Rows:
     """Draw the rows that keep their label: the asked fraction, and at least one of each class."""
     labeled: Rows = rows[label_N[rows] != NO_LABEL]
-    if choice.label_fraction == 1:
+    if fraction == 1:
         return labeled
-    rng = Draws(choice.seed, "data", 0).rng("keep_labels")
+    rng = Draws(seed, "data", 0).rng("keep_labels")
     spared = _one_of_each(label_N[labeled], rng)
-    num_kept = max(round(choice.label_fraction * len(labeled)), len(spared))
+    num_kept = max(round(fraction * len(labeled)), len(spared))
     others = np.setdiff1d(np.arange(len(labeled)), spared)
     drawn = draw_stratified(label_N[labeled[others]], num_examples=num_kept - len(spared), rng=rng)
     kept: Rows = labeled[np.sort(np.concatenate([spared, others[drawn]]))]
     return kept
 
 
-def _draw_test(table: Table, rows: Rows, choice: Choice) -> tuple[Rows, Rows]:
+def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     """Draw a test split, leaving at least one training example of each class."""
-    if choice.test_fraction == 0:
+    if fraction == 0:
         return rows, rows[:0]
     rng = Draws(seed=0, phase="data", step=0).rng("test split")
     candidates = _full_and_labeled(table, rows)
     others = np.setdiff1d(candidates, candidates[_one_of_each(table.label_N[candidates], rng)])
-    num_test = min(round(choice.test_fraction * len(candidates)), len(others))
+    num_test = min(round(fraction * len(candidates)), len(others))
     if num_test == 0:
         raise UsageError(
             f"{len(candidates)} labeled examples leave none to test on; give more, or --test-data, or --test-fraction 0"

@@ -71,7 +71,7 @@ def estimate_run(config: RunConfig) -> RunEstimate:
 def open_stand_in(config: RunConfig) -> Session:
     """Open a run as it will be, with a stand-in for its data if there is one, and fresh weights."""
     settled = replace(runs.settle(config), init_from=None)
-    request = runs.make_request(settled)
+    request = settled.data
     dataset = make_dataset(request) if can_make(request) else runs.load_dataset(settled)
     return runs.open_session(settled, dataset, runs.prepare(settled, dataset), None)
 

@@ -10,12 +10,12 @@ import math
 import numpy as np
 from jaxtyping import Int64
 
+from auxrnn.config import DataConfig
 from auxrnn.data.collect import PARTS, Table
 from auxrnn.data.datasets import DBPEDIA_LENGTH, TASK_LENGTH, Dataset
 from auxrnn.data.fetching.facts import DATASET_FACTS, DatasetFacts
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.requests import Request
 from auxrnn.data.sequences import Flat
 from auxrnn.data.tasks import TASKS
 from auxrnn.data.texts import ZHANG_ALPHABET, TextFormat
@@ -33,13 +33,13 @@ TEXT_LENGTHS = {0.0: 10, 0.1: 97, 0.25: 163, 0.5: 280, 0.75: 399, 0.9: 458, 0.99
 LETTER = ord("a")
 
 
-def can_make(request: Request) -> bool:
+def can_make(request: DataConfig) -> bool:
     """Say whether there is a stand-in: not for the user's own files, nor for digits, which are always at hand."""
     has_own = request.test_data is not None or request.unlabeled is not None
     return request.data in DATASET_FACTS and request.data != "digits" and not has_own
 
 
-def make_dataset(request: Request) -> Dataset:
+def make_dataset(request: DataConfig) -> Dataset:
     """Make a stand-in for what a request names; each class has as many examples as any other."""
     facts, form = DATASET_FACTS[request.data], _choose_format(request)
     origin_N = _find_origins(facts, request.enlarge_to)
@@ -61,7 +61,7 @@ def make_dataset(request: Request) -> Dataset:
     )
 
 
-def _choose_format(request: Request) -> Format:
+def _choose_format(request: DataConfig) -> Format:
     if request.data in TASKS:
         return TextFormat(alphabet=TASKS[request.data].alphabet)
     if request.data == "dbpedia":
@@ -83,7 +83,7 @@ def _find_origins(facts: DatasetFacts, enlarge_to: int | None) -> Int64[np.ndarr
     return origin_N
 
 
-def _find_lengths(num_examples: int, request: Request, form: Format) -> Int64[np.ndarray, " N"]:
+def _find_lengths(num_examples: int, request: DataConfig, form: Format) -> Int64[np.ndarray, " N"]:
     if request.data == "dbpedia":
         share_N = np.linspace(0, 1, num_examples)
         return np.rint(np.interp(share_N, list(TEXT_LENGTHS), list(TEXT_LENGTHS.values()))).astype(np.int64)
