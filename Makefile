@@ -13,8 +13,9 @@ help: ## list the targets
 demo: $(VENV)/.ready ## train the four networks of the demo side by side and write runs/demo/index.html
 	$(BIN)/auxrnn demo
 
-bench: $(VENV)/.ready ## speed and memory here, beside torch's own LSTM and others (half an hour)
-	$(BIN)/auxrnn bench
+bench: $(VENV)/.ready ## speed beside torch and other frameworks, and memory, on this machine (half an hour)
+	$(BIN)/python -m benchmarks speed
+	$(BIN)/python -m benchmarks memory
 
 test: $(VENV)/.ready ## the tests, under five minutes on two cores
 	$(PYTEST) -n 2 -m "not slow"

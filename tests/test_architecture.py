@@ -15,7 +15,7 @@ ALLOWED_BESIDE_BPTT = {
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/rmsprop.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
-    "bench/cases.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),
+    "bench.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),
     "experiments/remembering.py": ({"inference_mode"}, "pictures of rebuilt images need no graph"),
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core", "base", "manager", "handler", "tools"}

@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.bench.data_sizes import DataSizes
-from auxrnn.bench.made_data import make_images, make_texts
 from auxrnn.config import DataConfig
 from auxrnn.data import cache
 from auxrnn.data.checksums import describe_appearance, find_checksum
@@ -29,6 +27,7 @@ from auxrnn.data.series import SeriesFormat
 from auxrnn.data.tables.table import TableOptions, table_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
+from benchmarks.synthetic_data import DataSizes, make_images, make_texts
 from own_data import write_csv, write_images
 
 # Processes of our own that begin with what is imported here: a fresh one would take seconds to import torch. Newer
@@ -39,7 +38,7 @@ LOAD_TWICE = """
 # Loads the data of each path in two processes, one after the other, and prints how much memory of its own each took.
 import json, os, sys, time
 from pathlib import Path
-from auxrnn.bench.child import anonymous_bytes
+import psutil
 from auxrnn.data import cache
 from auxrnn.data.paths import find_source
 from auxrnn.config import DataConfig
@@ -59,6 +58,10 @@ def measure(path):
         time.sleep(0.002)
     assert ended[1] == 0
     return peak - before
+
+def anonymous_bytes(pid):
+    memory = psutil.Process(pid).memory_info()
+    return memory.rss - memory.shared
 
 print(json.dumps([[measure(path) for _ in range(2)] for path in sys.argv[1:]]))
 """

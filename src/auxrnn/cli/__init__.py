@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from auxrnn.bench.pages import start_with_large_pages
 from auxrnn.cli.data import data
 from auxrnn.cli.output import say
 from auxrnn.cli.reproducing import report, reproduce
@@ -14,7 +13,7 @@ from auxrnn.cli.systems import cost, models
 from auxrnn.cli.training import parse_train, resume, train
 from auxrnn.cli.using import evaluate_command, predict
 from auxrnn.errors import RunError, UsageError, nearest
-from auxrnn.heap import keep_freed_memory
+from auxrnn.heap import keep_freed_memory, restart_with_large_pages
 from auxrnn.plain_config import name_fields
 
 __all__ = ["COMMANDS", "main", "parse_train", "run"]
@@ -34,7 +33,7 @@ commands:
   data        datasets to fetch, and what is in your own files: list, fetch, check, show
   reproduce   every table and figure of the paper, with our numbers beside its own
   report      one HTML page of all that was reproduced
-  bench       how fast this is here, beside what people would use instead
+  bench       speed of the LSTM on this machine beside torch's own
   info        versions, threads, device, which LSTM runs, where data is cached
 
 examples:
@@ -72,7 +71,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     keep_freed_memory()
     if sys.argv[1:2] == ["bench"]:
-        start_with_large_pages()
+        restart_with_large_pages()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -59,62 +59,35 @@ def demo(argv: Sequence[str]) -> int:
 class BenchArguments:
     """Options of `bench`."""
 
-    out: Path = Path("runs/bench")
-    """Folder for bench.json and the pictures step-time.png and peak-memory.png, or for data.json; what it holds of
-    them is replaced."""
-    data: Flag = False
-    """Measure data instead: starts, memory and batches with 560,000 texts and 150,000 images, made up for it."""
-    quick: Flag = False
-    """All ratios from fewer repeats and lengths: three to five minutes on two cores instead of half an hour.
-    With --data a tenth of the data."""
     json: Flag = False
-    """Print one JSON object: the ratios or figures by name, and below them every measurement and what it depends on."""
+    """Print one JSON object with all measurements, the threads and the versions."""
 
 
 def bench(argv: Sequence[str]) -> int:
-    """Measure speed and memory on this machine, side by side with what people would use instead.
+    """Measure the speed of the LSTM on this machine side by side with torch's own, in half a minute.
 
-    Reading, windows, single steps and whole training steps against torch's own LSTM, and against JAX, Keras and
-    onnxruntime where they are installed (`pip install 'auxrnn[bench]'`); the product of two large matrices as the
-    limit of the processor; peak memory, in processes of their own.
+    Compares a forward pass over 784 steps, a forward and backward pass over 300, and single steps of one sequence, with
+    128 sequences and 128 hidden units; the fastest of 15 rounds counts. All must give the same numbers before they are
+    timed. Let nothing else run meanwhile. OMP_NUM_THREADS sets the number of threads.
 
-    Contenders take turns and the best of several rounds counts; still, let nothing else run meanwhile. It needs 17 GiB
-    of memory for full back-propagation; with less than 22 the longest of it is left out. OMP_NUM_THREADS sets the
-    number of threads, but JAX and Keras always take all cores.
+    Other frameworks, memory and data: `python -m benchmarks --help` in a checkout of the project.
 
-    With --data it makes up a table and a folder of images as large as the paper's (10 GB for a while, below --out), and
-    measures how long a first and a second start take, how much memory, and what making batches costs of a step.
-
-    example:  auxrnn bench --quick
+    example:  auxrnn bench
     """
-    from auxrnn.bench import sizes, suite, tables  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.bench import SpeedSizes, measure_speed  # noqa: PLC0415 - only this needs it
 
     arguments = parse(BenchArguments, argv, "bench", description=bench.__doc__ or "")
-    if arguments.data:
-        return _bench_data(arguments)
-    chosen = sizes.QUICK if arguments.quick else sizes.FULL
-    record = suite.run(arguments.out, sizes=chosen, console=error_console())
+    comparisons = measure_speed(SpeedSizes())
+    environment = runs.describe_environment(runs.settle(RunConfig(data=DataConfig(data="digits"))))
     if arguments.json:
-        print_json(record.to_json())
+        print_json({"cases": comparisons, "environment": environment})
         return 0
-    for table in tables.make_tables(record.results):
-        Console().print(table)
-    lstm = record.environment["lstm"]
-    print(f"{describe_seconds(record.seconds)}, threads: {record.results.num_threads}, {lstm}")
-    print(f"{arguments.out} holds the pictures and bench.json with all figures")
-    return 0
-
-
-def _bench_data(arguments: BenchArguments) -> int:
-    from auxrnn.bench import data_sizes, data_suite, data_tables  # noqa: PLC0415 - only this needs them
-
-    chosen = data_sizes.QUICK if arguments.quick else data_sizes.FULL
-    record = data_suite.run_data(arguments.out, sizes=chosen, console=error_console())
-    if arguments.json:
-        print_json(record.to_json())
-        return 0
-    Console().print(data_tables.make_data_table(record.results))
-    print(f"{describe_seconds(record.seconds)}; {arguments.out} holds data.json with all figures")
+    table = Table("", "time, ms", "speed-up", title=f"threads: {environment['threads']}, {environment['lstm']}")
+    for comparison in comparisons.values():
+        table.add_row(f"[bold]{comparison['title']}", "", "")
+        for row in comparison["contenders"]:
+            table.add_row(row["contender"], f"{1e3 * row['seconds']:.3g}", f"{row['speed_up']:.2f}")
+    Console().print(table)
     return 0
 
 

@@ -1,16 +1,17 @@
-"""Data as large as the real thing, made up in a minute: texts like DBpedia's, images like Stanford Dogs'."""
+"""Synthetic datasets as large as real ones, made in a minute: texts like DBpedia's, images like Stanford Dogs'."""
 
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Int64
 from PIL import Image
 
-from auxrnn.bench.data_sizes import DataSizes
 from auxrnn.structs import Draws
 
 LONGEST_TITLE = 20
@@ -23,29 +24,36 @@ COMMON = (
     "The village lies in the north of the district, about 12 km from the town; in 2006 its population was 1,394. "
     'She is an American writer of novels, best known for the series "A Small House by the Sea" (1987). '
 )
-"""Characters of the texts are drawn from these, so that they are about as frequent as in a real text."""
+"""Characters are drawn from these, so that they are about as frequent as in a real text."""
 RARE = [*map(chr, range(0xA1, 0x250)), *map(chr, range(0x391, 0x460)), *map(chr, range(0x4E00, 0x5400))]
 RARE_SHARE = 0.006
 """How many characters of DBpedia are beyond ASCII; they are of some 1,900 kinds."""
 POOL_CHARACTERS = 2**20
-"""Texts are pieces of one long text: drawing each of its own would take minutes."""
-
+"""Texts are pieces of one long text: drawing each by itself would take minutes."""
 NUM_PICTURES = 300
 """How many images look different; the files all differ."""
-PATCHES = 12
-"""Patches of color along a side."""
-NOISE = 6.0
-JPEG_QUALITY = 85
-FILE_BYTES_PER_PIXEL = 0.6
-DISK_BLOCK = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSizes:
+    """How much data is made. The defaults are those of the published figures: DBpedia's and ten times the dogs'."""
+
+    num_texts: int = 560_000
+    mean_characters: int = 300
+    num_text_classes: int = 14
+    num_images: int = 150_000
+    image_size: int = 128
+    num_image_classes: int = 120
 
 
 def make_texts(folder: Path, sizes: DataSizes) -> None:
-    """Write train.csv and test.csv as DBpedia has them: class from 1 on, title, text, and no header."""
+    """Write train.csv and test.csv (an eighth of it) as DBpedia has them: class from 1 on, title, text, no header."""
     folder.mkdir(parents=True)
     rng = Draws(0, "bench", 0).rng("texts")
-    pool = _make_pool(rng)
-    for name, num_texts in (("train.csv", sizes.num_texts), ("test.csv", sizes.num_test_texts)):
+    is_rare = (torch.rand(POOL_CHARACTERS, generator=rng) < RARE_SHARE).numpy()
+    common, rare = (_draw(characters, rng) for characters in ([*COMMON], RARE))
+    pool = "".join(np.where(is_rare, rare, common).tolist())
+    for name, num_texts in (("train.csv", sizes.num_texts), ("test.csv", sizes.num_texts // 8)):
         length_N = draw_lengths(num_texts, mean=sizes.mean_characters, rng=rng)
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -61,13 +69,6 @@ def draw_lengths(num_texts: int, *, mean: int, rng: torch.Generator) -> Int64[np
     return length_N
 
 
-def text_space(sizes: DataSizes) -> int:
-    """Give about how many bytes texts take at most, with what is cached of them."""
-    num_characters = (sizes.num_texts + sizes.num_test_texts) * sizes.mean_characters
-    # The table in UTF-8 with its quotes, and code points of four bytes.
-    return int(num_characters * (1.1 + 4)) + 2**20
-
-
 def make_images(folder: Path, sizes: DataSizes) -> None:
     """Write color images as `CLASS/*.jpg`; few look different, but each file has its number in it."""
     pictures = _draw_pictures(min(NUM_PICTURES, sizes.num_images), sizes.image_size)
@@ -81,17 +82,8 @@ def make_images(folder: Path, sizes: DataSizes) -> None:
         (places[number % len(places)] / f"{number:06}.jpg").write_bytes(picture[:2] + comment + picture[2:])
 
 
-def image_space(sizes: DataSizes) -> int:
-    """Give about how many bytes images take at most, with what is cached of them."""
-    num_pixels = sizes.image_size**2
-    return sizes.num_images * (int(num_pixels * (FILE_BYTES_PER_PIXEL + 3)) + DISK_BLOCK) + 2**20
-
-
-def _make_pool(rng: torch.Generator) -> str:
-    is_rare = (torch.rand(POOL_CHARACTERS, generator=rng) < RARE_SHARE).numpy()
-    common, rare = np.array(list(COMMON)), np.array(RARE)
-    drawn = [torch.randint(len(kind), (POOL_CHARACTERS,), generator=rng).numpy() for kind in (common, rare)]
-    return "".join(np.where(is_rare, rare[drawn[1]], common[drawn[0]]).tolist())
+def _draw(characters: list[str], rng: torch.Generator) -> Any:
+    return np.array(characters)[torch.randint(len(characters), (POOL_CHARACTERS,), generator=rng).numpy()]
 
 
 def _make_rows(
@@ -106,13 +98,14 @@ def _make_rows(
 
 
 def _draw_pictures(num_pictures: int, size: int) -> list[bytes]:
+    """Return JPEG files of smooth patches of color with a little noise."""
     rng = Draws(0, "bench", 0).rng("pictures")
     pictures = []
     for _ in range(num_pictures):
-        patches = torch.randint(256, (PATCHES, PATCHES, 3), generator=rng).to(torch.uint8).numpy()
+        patches = torch.randint(256, (12, 12, 3), generator=rng).to(torch.uint8).numpy()
         smooth = np.asarray(Image.fromarray(patches).resize((size, size), Image.Resampling.BICUBIC), dtype=np.float32)
-        noisy = smooth + NOISE * torch.randn(size, size, 3, generator=rng).numpy()
+        noisy = smooth + 6.0 * torch.randn(size, size, 3, generator=rng).numpy()
         file = io.BytesIO()
-        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(file, "JPEG", quality=JPEG_QUALITY)
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(file, "JPEG", quality=85)
         pictures.append(file.getvalue())
     return pictures

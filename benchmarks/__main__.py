@@ -1,0 +1,100 @@
+"""The command line of the benchmarks."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from auxrnn import runs
+from auxrnn.config import DataConfig, RunConfig
+from auxrnn.errors import RunError
+from auxrnn.files import write_aside
+from auxrnn.heap import restart_with_large_pages
+from benchmarks.data import FULL_DATA, QUICK_DATA, measure_data
+from benchmarks.memory import format_memory, measure_memory_of_steps, plot_memory
+from benchmarks.speed import format_comparison, measure_all_speeds
+from benchmarks.training_steps import FULL, QUICK
+
+Record = dict[str, Any]
+
+
+def main() -> None:
+    """Run one benchmark; a failure is one sentence on the error stream."""
+    arguments = _parser().parse_args()
+    if arguments.run is not show:
+        restart_with_large_pages()
+    try:
+        arguments.run(arguments)
+    except RunError as error:
+        sys.exit(f"benchmarks: {error}")
+    except BrokenProcessPool:
+        sys.exit("benchmarks: the system killed a process, most likely for lack of memory")
+
+
+def speed(arguments: argparse.Namespace) -> None:
+    """Time the LSTM beside torch's and other frameworks', and whole training steps at several lengths."""
+    cases = measure_all_speeds(QUICK if arguments.quick else FULL)
+    _write(arguments.out / "speed.json", {"cases": cases})
+    _print_tables({"cases": cases})
+
+
+def memory(arguments: argparse.Namespace) -> None:
+    """Measure the peak memory of a training step at several lengths, and draw it."""
+    record = {"memory": measure_memory_of_steps(QUICK if arguments.quick else FULL)}
+    _write(arguments.out / "memory.json", record)
+    plot_memory(record["memory"], arguments.out / "peak-memory.png")
+    _print_tables(record)
+
+
+def data(arguments: argparse.Namespace) -> None:
+    """Measure how long large synthetic datasets take to open, how much memory, and what a batch of them costs."""
+    figures = measure_data(arguments.out, QUICK_DATA if arguments.quick else FULL_DATA)
+    _write(arguments.out / "data.json", figures)
+    _print_tables(figures)
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Print a record's tables; with --plot, also draw its peak memory."""
+    record = json.loads(arguments.record.read_text())
+    _print_tables(record)
+    if arguments.plot:
+        plot_memory(record["memory"], arguments.plot)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Let nothing else run meanwhile.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run: Callable[[argparse.Namespace], None]
+    for run in (speed, memory, data):
+        command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
+        command.add_argument("--quick", action="store_true", help="fewer lengths and rounds, or a tenth of the data")
+        command.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder for the record")
+        command.set_defaults(run=run)
+    command = commands.add_parser("show", help=show.__doc__, description=show.__doc__)
+    command.add_argument("record", type=Path)
+    command.add_argument("--plot", type=Path, metavar="PNG")
+    command.set_defaults(run=show)
+    return parser
+
+
+def _write(path: Path, record: Record) -> None:
+    environment = runs.describe_environment(runs.settle(RunConfig(data=DataConfig(data="digits"))))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_aside(path, json.dumps(record | {"environment": environment}, indent=1) + "\n")
+
+
+def _print_tables(record: Record) -> None:
+    for comparison in record.get("cases", {}).values():
+        print(format_comparison(comparison))
+    if "memory" in record:
+        print(format_memory(record["memory"]))
+    for name, value in record.items():
+        if name.startswith(("texts_", "images_")):
+            print(f"{name:36}{value:12.3f}")
+
+
+if __name__ == "__main__":
+    main()

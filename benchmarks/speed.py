@@ -1,0 +1,86 @@
+"""Speed beside torch, JAX, Keras and onnxruntime, beside a busy core, and of whole training steps as sequences grow."""
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+
+import torch
+
+from auxrnn.bench import (
+    OURS_AND_TORCH,
+    Comparison,
+    compare_forward,
+    compare_single_steps,
+    compare_window,
+    make_comparison,
+    time_in_turns,
+)
+from auxrnn.structs import Draws
+from benchmarks.frameworks import find_builders
+from benchmarks.processes import busy_core, own_process
+from benchmarks.training_steps import FULL_BPTT, TITLES, StepSizes, points, take_step
+
+# A process that keeps what it freed: taking gigabytes anew from the system in every step would take full
+# back-propagation longer than its arithmetic.
+KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+
+
+def measure_all_speeds(sizes: StepSizes) -> dict[str, Comparison]:
+    """Take all measurements one after another: two at a time would disturb each other."""
+    torch.set_flush_denormal(True)
+    builders = find_builders()
+    forward = compare_forward(sizes, builders) | {"limit": time_matrix_product(sizes)}
+    with busy_core():
+        busy = compare_forward(sizes, OURS_AND_TORCH)
+    cases = {
+        "reading": with_rates(forward, sizes, sizes.reading_length),
+        "reading_busy": busy | {"title": f"{busy['title']}, one core busy"},
+        # The backward pass has two products of the size of the forward pass's one.
+        "window": with_rates(compare_window(sizes, builders), sizes, 3 * sizes.window_length),
+    }
+    cases["streaming"] = compare_single_steps(sizes)
+    for num_steps in sizes.lengths:
+        cases[f"step_{num_steps}"] = compare_training_steps(num_steps, sizes)
+    return cases
+
+
+def compare_training_steps(num_steps: int, sizes: StepSizes) -> Comparison:
+    """Time whole training steps of all systems that fit into memory, each in a process of its own."""
+    systems = [system for system, length in points(sizes) if length == num_steps]
+    with ExitStack() as stack:
+        processes = {system: stack.enter_context(own_process(**KEPT_MEMORY)) for system in systems}
+        calls = {TITLES[system]: _step_in(process, system, num_steps, sizes) for system, process in processes.items()}
+        seconds = time_in_turns(calls, rounds=sizes.step_rounds)
+    return make_comparison(f"A training step, {num_steps:,} steps", seconds, baseline=TITLES[FULL_BPTT])
+
+
+def time_matrix_product(sizes: StepSizes) -> dict[str, object]:
+    """Time a product of large matrices, which no LSTM can outrun."""
+    size, rng = sizes.product_size, Draws(0, "bench", 0).rng("matrices")
+    left, right = torch.rand(size, size, generator=rng), torch.rand(size, size, generator=rng)
+    name = f"{size:,}-cubed matrix product"
+    seconds = time_in_turns({name: lambda: torch.mm(left, right)}, rounds=sizes.rounds)[name]
+    return {"contender": name, "seconds": seconds, "gflops": 2 * size**3 / seconds / 1e9}
+
+
+def with_rates(comparison: Comparison, sizes: StepSizes, num_products: int) -> Comparison:
+    """Add GFLOP/s, counting the products of states with recurrent weights alone."""
+    flop = 2 * sizes.hidden_size * 4 * sizes.hidden_size * sizes.batch_size * num_products
+    contenders = [row | {"gflops": flop / row["seconds"] / 1e9} for row in comparison["contenders"]]
+    return comparison | {"contenders": contenders}
+
+
+def format_comparison(comparison: Comparison) -> str:
+    """Return a comparison as lines of text; entries of older records may lack a time."""
+    lines = [comparison["title"]]
+    limit = comparison.get("limit")
+    for row in [*comparison["contenders"], *([limit] if limit else [])]:
+        time = "-" if row["seconds"] is None else f"{1e3 * row['seconds']:,.3f} ms"
+        speed_up = f"{row['speed_up']:.2f}x" if row.get("speed_up") else ""
+        rate = f"{row['gflops']:.0f} GFLOP/s" if row.get("gflops") else ""
+        lines.append(f"  {row['contender']:28}{time:>16}{speed_up:>9}{rate:>14}".rstrip())
+    return "\n".join(lines)
+
+
+def _step_in(process: ProcessPoolExecutor, system: str, num_steps: int, sizes: StepSizes) -> Callable[[], None]:
+    return lambda: process.submit(take_step, system, num_steps, sizes).result()

@@ -1,1 +1,0 @@
-"""What is timed, against whom, and the ratios that come out."""
