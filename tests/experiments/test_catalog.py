@@ -5,18 +5,11 @@ from pathlib import Path
 import pytest
 
 from auxrnn import cli
-from auxrnn.experiments import (
-    figure4_window,
-    table2_pixel_images,
-    table3_transformer,
-    table4_text_truncated,
-    table5_text_full,
-    table6_sample_rate,
-)
+from auxrnn.experiments import table5, table6
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
+from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.scales import DOGS
-from auxrnn.experiments.workers import Folders
 from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
 
@@ -105,40 +98,6 @@ def test_experiments_are_worked_through_in_the_order_asked_for(scale):
     assert both[: len(first)] == first
 
 
-def test_the_numbers_beside_ours_are_those_of_the_paper():
-    assert table2_pixel_images.PAPER == {
-        "iRNN": (97.0, 82.0, None),
-        "uRNN": (95.1, 91.4, None),
-        "LSTM Full BP": (98.3, 89.4, 58.8),
-        "LSTM Truncate300": (11.3, 88.8, 49.0),
-        "r-LSTM Truncate300": (96.4, 92.8, 65.9),
-        "p-LSTM Truncate300": (95.4, 92.5, 64.7),
-        "r-LSTM Full BP": (98.4, 95.2, 72.2),
-        "p-LSTM Full BP": (98.0, 92.8, 67.6),
-    }
-    assert list(table3_transformer.PAPER.values()) == [(98.4, 95.2, 72.2), (98.9, 97.9, 62.2), (99.3, 97.6, 73.0)]
-    assert [figure4_window.PAPER[row][-2:] for row in ("r-LSTM", "p-LSTM")] == [(46.1, 37.7), (47.0, 34.9)]
-
-
-def test_the_errors_on_texts_and_the_sample_rates_are_those_of_the_paper():
-    table4, table5 = table4_text_truncated, table5_text_full
-    assert [table4.PAPER[row] for row in (table4.LM, table4.SA, table4.R_MANY, table4.P_CUT)] == [
-        4.04,
-        3.89,
-        3.84,
-        2.85,
-    ]
-    assert list(table5.PAPER.values()) == [13.64, 1.66, 1.43, 1.29, 1.50, 2.34, 1.40]
-    assert table6_sample_rate.PAPER == {
-        (1, 600): (46.0, 37.4),
-        (10, 60): (46.0, 40.6),
-        (20, 30): (48.0, 41.6),
-        (50, 12): (47.7, 41.0),
-        (100, 6): (47.2, 40.1),
-        (200, 3): (46.2, 37.9),
-    }
-
-
 @pytest.mark.parametrize("column", ["MNIST", "pMNIST", "CIFAR10"])
 def test_at_the_papers_scale_table_2_has_the_published_settings(column):
     for system, objective in (("r-LSTM", "reconstruct"), ("p-LSTM", "predict")):
@@ -154,7 +113,7 @@ def test_at_the_papers_scale_table_2_has_the_published_settings(column):
 
 def test_at_the_papers_scale_dogs_have_20_and_100_passes_over_150_000_images():
     jobs = jobs_of("figure3", PAPER_SCALE)
-    assert PAPER_SCALE.readings[DOGS].settings["enlarge_to"] == 150_000
+    assert PAPER_SCALE.datasets[DOGS].settings["enlarge_to"] == 150_000
     assert {job.config.schedule.train_epochs for job in jobs} == {100.0}
     assert {job.config.data.image_size for job in jobs} == {40, 48, 56, 72, 80, 96, 112, 128}
     first = {job.row: job.config.schedule.pretrain_epochs for job in jobs}
@@ -170,7 +129,7 @@ def test_at_the_papers_scale_the_auxiliary_loss_of_n_segments_reaches_their_leng
         assert loss.auxiliary_window == segments.segment_length
         assert loss.supervised_window == int(job.column)
         shapes[job.row] = (segments.num_segments, segments.segment_length)
-    assert list(shapes.values()) == list(table6_sample_rate.PAPER)
+    assert [f"{n} x {length}" for n, length in shapes.values()] == list(table6.PAPER)
     many = {"num_segments": 20, "segment_length": 30, "auxiliary_window": 30, "supervised_window": 300}
     assert differing(find_values("figure3", "r-LSTM 20x30", "40"), **many) == {}
     texts = {"num_segments": 20, "segment_length": 15, "auxiliary_window": 15, "supervised_window": 100}
@@ -178,7 +137,7 @@ def test_at_the_papers_scale_the_auxiliary_loss_of_n_segments_reaches_their_leng
 
 
 def test_at_the_papers_scale_the_unrestricted_r_lstm_has_two_layers_of_512_units():
-    values = find_values("table5", table5_text_full.R_LARGE, "DBpedia")
+    values = find_values("table5", table5.R_LARGE, "DBpedia")
     large = {"num_layers": 2, "hidden_size": 512, "num_segments": 20, "segment_length": 15}
     assert differing(values, **large, supervised_window="full", joint=False) == {}
 
@@ -211,7 +170,7 @@ def test_what_is_said_of_the_settings_is_what_the_runs_have():
     assert settings["mnist784"]["batch size"] == "32"
     assert settings["table6"]["hidden size"] == "64"
     assert "hidden size" not in settings["table5"]
-    assert "hidden size 128" in settings["table5"][table5_text_full.R_LARGE]
+    assert "hidden size 128" in settings["table5"][table5.R_LARGE]
     assert "placement past_future" in settings["figure6"]["everything"]
     assert "placement immediate" in settings["figure6"]["immediate past"]
     assert "batch size 32" in settings["figure3"]["r-LSTM time"]

@@ -8,9 +8,8 @@ from rich.console import Console
 from auxrnn.experiments import display
 from auxrnn.experiments.display import find_ratio
 from auxrnn.experiments.estimates import RunEstimate
-from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.listing import SECONDS_TO_MEASURE, find_known_seconds, find_seconds
-from auxrnn.experiments.workers import Folders, plan
 from auxrnn.plain_config import unflatten
 
 SECONDS = {"pretrain": 10.0, "train": 5.0}

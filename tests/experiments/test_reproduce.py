@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs, find_outcome
+from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.protocols import find_scale
-from auxrnn.experiments.workers import Folders
 from auxrnn.report.run_records import read_record
 from command import Result, call, files_below
 

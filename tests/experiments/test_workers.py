@@ -11,8 +11,8 @@ import pytest
 
 from auxrnn import runs
 from auxrnn.experiments import processes, workers
-from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.workers import PROCESS_BYTES, Crew, Folders, describe_failures, plan
+from auxrnn.experiments.jobs import Folders, Job, plan
+from auxrnn.experiments.workers import PROCESS_BYTES, Crew, describe_failures
 from auxrnn.plain_config import unflatten
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 

@@ -6,8 +6,8 @@ from browser import CHROMIUM, visit
 from markup import parse
 
 from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
+from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.protocols import DESK_SCALE
-from auxrnn.experiments.workers import Folders
 from auxrnn.report.pages import LOOKS, PageFacts, write_results_page
 from auxrnn.report.results import Claim, Grid, Row
 from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE

@@ -20,11 +20,12 @@ from auxrnn.experiments import listing, processes
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.display import Display
 from auxrnn.experiments.estimates import EstimateBook, RunEstimate, make_key
+from auxrnn.experiments.jobs import Folders, Task, plan
 from auxrnn.experiments.processes import Done, Running
 from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
 from auxrnn.experiments.scales import Scale, ScaleName
-from auxrnn.experiments.workers import Crew, Folders, Task, describe_failures, plan
+from auxrnn.experiments.workers import Crew, describe_failures
 from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.figures import WIDE, to_png

@@ -1,32 +1,32 @@
-"""Every table and figure of the paper by name, in order of importance, then what stands beside them."""
+"""Every table and figure of the paper by name, in order of importance, then what is not in the paper."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from auxrnn.experiments import (
     few_labels,
-    figure3_length,
-    figure4_window,
-    figure5_curves,
-    figure6_ablation,
-    mnist784_own_size,
-    table1_datasets,
-    table2_pixel_images,
-    table3_transformer,
-    table4_text_truncated,
-    table5_text_full,
-    table6_sample_rate,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    mnist784,
+    table1,
+    table2,
+    table3,
+    table4,
+    table5,
+    table6,
 )
-from auxrnn.experiments.collected import Results, collect
-from auxrnn.experiments.jobs import Job, drop_doubles
+from auxrnn.experiments.jobs import UNNAMED, Folders, Job, drop_doubles
+from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.scales import Scale
-from auxrnn.experiments.settings import describe_settings
-from auxrnn.experiments.workers import Folders
+from auxrnn.plain_config import flatten, unflatten
+from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS
 from auxrnn.report.results import BarChart, Claim, Grid, LineChart, Outcome
 
 
 class Experiment(Protocol):
-    """What every file of an experiment holds, beside the paper's numbers."""
+    """What the file of an experiment holds, beside the paper's numbers."""
 
     TITLE: str
     SUMMARY: str
@@ -38,38 +38,42 @@ class Experiment(Protocol):
         """Judge what the paper says."""
 
     def conclude(self, results: Results) -> str:
-        """Say in plain words what our numbers are, whatever they are; nothing while they are missing."""
+        """Return in plain words what our numbers are, whatever they are; nothing while they are missing."""
 
     def render(self, results: Results) -> tuple[Sequence[Grid], Sequence[LineChart | BarChart]]:
-        """Give its tables and charts."""
+        """Return its tables and charts."""
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "table1": table1_datasets,
-    "table2": table2_pixel_images,
-    "figure5": figure5_curves,
-    "figure3": figure3_length,
-    "figure4": figure4_window,
-    "figure6": figure6_ablation,
-    "table6": table6_sample_rate,
-    "table3": table3_transformer,
-    "table4": table4_text_truncated,
-    "table5": table5_text_full,
-    "mnist784": mnist784_own_size,
+    "table1": table1,
+    "table2": table2,
+    "figure5": figure5,
+    "figure3": figure3,
+    "figure4": figure4,
+    "figure6": figure6,
+    "table6": table6,
+    "table3": table3,
+    "table4": table4,
+    "table5": table5,
+    "mnist784": mnist784,
     "few_labels": few_labels,
 }
-KINDS = ("table", "figure", "mnist", "few_labels")
-"""In the order of the page."""
-PAGE_ORDER = tuple(sorted(EXPERIMENTS, key=lambda name: (KINDS.index(name.rstrip("0123456789")), name)))
+NOT_IN_THE_PAPER = ("mnist784", "few_labels")
+PAGE_ORDER = (
+    *sorted((set(EXPERIMENTS) - {*NOT_IN_THE_PAPER}), key=lambda name: (name[0] == "f", name)),
+    *NOT_IN_THE_PAPER,
+)
+ALWAYS_SHOWN = ("hidden_size", "batch_size", "optimizer", "lr")
+"""Settings that are shown even where they are the published ones."""
 
 
 def find_jobs(names: Sequence[str], scale: Scale) -> list[Job]:
-    """Give the jobs of some experiments, in their order, each once."""
+    """Return the jobs of some experiments, in their order, each once."""
     return drop_doubles(job for name in names for job in EXPERIMENTS[name].runs(scale))
 
 
 def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
-    """Give a table or figure as far as its records go."""
+    """Return a table or figure as far as its records go."""
     experiment = EXPERIMENTS[name]
     jobs = list(experiment.runs(scale))
     results = collect(scale, jobs, folders)
@@ -90,3 +94,42 @@ def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
         num_planned=len(planned),
         seconds=results.seconds,
     )
+
+
+def describe_settings(jobs: Sequence[Job]) -> list[tuple[str, str]]:
+    """Return names and values: what all runs share, if not the published value; then what each row differs in.
+
+    Where the runs of a row differ among themselves, by dataset for instance, all their values are given.
+    """
+    published = flatten(unflatten({"data": ""}))
+    values = {job: _find_settings(job) for job in jobs}
+    found = {name: _find_all(name, values.values()) for name in published}
+    shared = {name for name, given in found.items() if len(given) == 1}
+    lines = [
+        (_to_words(name), found[name][0])
+        for name in published
+        if name in shared and (found[name] != [str(published[name])] or name in ALWAYS_SHOWN)
+    ]
+    for row in dict.fromkeys(job.row for job in jobs):
+        own = [values[job] for job in jobs if job.row == row]
+        varying = {name: _find_all(name, own) for name in published if name not in shared}
+        told = [f"{_to_words(name)} {' / '.join(given)}" for name, given in varying.items() if given]
+        lines += [(row, ", ".join(told))] if told else []
+    return lines
+
+
+def _find_settings(job: Job) -> dict[str, Any]:
+    """Return the values that have an effect on a job: only those of its data for a count of a dataset."""
+    if job.kind == "data":
+        return {name: value for name, value in vars(job.config.data).items() if name not in UNNAMED}
+    model, objective = job.config.model.model, job.config.loss.objective
+    without_effect = MODEL_OPTIONS - set(PRESETS[model].options) | set(AUXILIARY if objective == "none" else ())
+    return {name: value for name, value in flatten(job.config).items() if name not in {*UNNAMED, *without_effect}}
+
+
+def _find_all(name: str, values: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(of[name]) for of in values if of.get(name) is not None))
+
+
+def _to_words(name: str) -> str:
+    return name.replace("_", " ")

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from auxrnn.config import RunConfig
-from auxrnn.experiments.workers import Failure, Folders, Task
+from auxrnn.experiments.jobs import Folders, Task
+from auxrnn.experiments.workers import Failure
 from auxrnn.progress import SECONDS_BETWEEN_LINES, describe_seconds, make_bars
 from auxrnn.report.records import read_events
 

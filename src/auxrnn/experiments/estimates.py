@@ -18,7 +18,6 @@ import torch
 
 from auxrnn import runs
 from auxrnn.config import RunConfig
-from auxrnn.experiments.jobs import RATES
 from auxrnn.experiments.made_shapes import can_make, make_dataset
 from auxrnn.experiments.trials import PhaseCost, time_phase
 from auxrnn.files import write_aside
@@ -40,7 +39,7 @@ WITHOUT_COST = (
     "label_smoothing",
     "checkpoint_every",
     "log_every",
-    *RATES,
+    *("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs"),
 )
 """Fields that change what a run learns, or where it lies, but not what it takes."""
 PACKAGES = ("auxrnn", "torch")

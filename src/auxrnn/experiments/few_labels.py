@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from auxrnn.config import RunConfig
-from auxrnn.experiments.collected import Place, Results, claim_above, tell
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
+from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DBPEDIA, MNIST, PAPER_WINDOW, Scale
 from auxrnn.report.results import Claim, Grid, LineChart, Row, to_line
 
@@ -57,13 +56,13 @@ def _config(scale: Scale, row: str, dataset: str, count: int, *, share: float, s
     if count < study.num_examples:
         changes |= {"label_fraction": count / study.num_examples} | _shorten(scale, dataset, share)
     if row == LSTM:
-        return lstm(scale, dataset, seed=seed, window=study.window, **changes)
-    return helped(scale, dataset, OBJECTIVES[row], seed=seed, window=study.window, **changes)
+        return scale.lstm(dataset, seed=seed, window=study.window, **changes)
+    return scale.with_auxiliary(dataset, row, seed=seed, window=study.window, **changes)
 
 
 def _shorten(scale: Scale, dataset: str, share: float) -> dict[str, Any]:
     """Return the length of training with few labels, evaluated at its end alone; the paper's scale counts passes."""
-    schedule = scale.readings[dataset].schedule or scale.schedule
+    schedule = scale.datasets[dataset].schedule or scale.schedule
     if schedule is None:
         return {}
     updates = max(1, round(share * (schedule.num_updates - schedule.pretrain_updates)))
@@ -76,15 +75,15 @@ def claims(results: Results) -> list[Claim]:
     for dataset, study in STUDIES.items():
         for count, row in itertools.product(study.counts[:-1], (R, P)):
             text = f"On {dataset} with {count:,} labels the {row} beats the LSTM"
-            first, second = (Place(system, _column(dataset, count)) for system in (row, LSTM))
-            found.append(claim_above(results, text, first, second)._replace(is_ours=True))
+            column = _column(dataset, count)
+            found.append(results.claim(text, (row, column), (LSTM, column), is_ours=True))
     return found
 
 
 def conclude(results: Results) -> str:
     """Say what a thousand labels give on MNIST."""
     text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
-    return tell(results, text, *(Place(row, _column(MNIST, 1000)) for row in SYSTEMS))
+    return results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
@@ -95,7 +94,7 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
             Row(f"{count:,}", tuple(results.cell(row, _column(dataset, count), None) for row in SYSTEMS))
             for count in study.counts
         )
-        caption = results.scale.say_part(f"{dataset}, by number of labels", dataset)
+        caption = results.scale.add_part(f"{dataset}, by number of labels", dataset)
         grids.append(Grid(caption, "test accuracy, %", SYSTEMS, rows))
         lines = tuple(to_line(row, _scores(results, row, dataset)) for row in SYSTEMS)
         title = f"Accuracy with few labels, {dataset}"

@@ -1,4 +1,4 @@
-"""What an experiment asks for: trainings and measurements, each known by its settings.
+"""What an experiment asks for: trainings and measurements, each known by its settings, and the tasks they become.
 
 Two experiments that ask for the same run share it: a job's name is made from its config alone.
 """
@@ -7,28 +7,31 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from auxrnn.config import RunConfig
 from auxrnn.plain_config import flatten, unflatten
 from auxrnn.presets import name_system
-from auxrnn.pretrained import WITHOUT_EFFECT
+from auxrnn.pretrained import WITHOUT_EFFECT, first_phase
 
 Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""
 
-UNTOLD = ("seed", *WITHOUT_EFFECT)
-RATES = ("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs")
-"""How fast a network learns: an update takes the same time with any."""
-BEYOND_ONE_UPDATE = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "sampling_steps", *RATES)
-"""How long it learns as well, which says nothing about the time of one update."""
+UNNAMED = ("seed", *WITHOUT_EFFECT)
+"""Fields that are no part of the digest."""
+BEYOND_ONE_UPDATE = (
+    *("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "sampling_steps"),
+    *("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs"),
+)
+"""How long and how fast a network learns: no part of the digest of a measured update."""
 NUM_DIGITS = 8
 SEED_MARK = "-s"
 
 
 class Job(NamedTuple):
-    """One number of a table: where it stands, and the run that gives it."""
+    """One number of a table: its place, and the run that gives it."""
 
     row: str
     column: str
@@ -37,13 +40,13 @@ class Job(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its record and its run folder are called."""
+        """Name of its record and of its run folder."""
         return name_job(self.config, self.kind)
 
 
 @functools.cache
 def name_job(config: RunConfig, kind: Kind = "train") -> str:
-    """Name a job so that a person can tell what it is, and equal settings have equal names."""
+    """Return a name that tells a person what the job is; equal settings have equal names."""
     data = config.data
     size = data.image_size or data.length or data.max_length
     words = [Path(data.data).stem + (f"{size}" if size else "")]
@@ -57,8 +60,19 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     return "-".join([*start, *words, digest]) + f"{SEED_MARK}{config.seed}"
 
 
+def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
+    """Digest what differs from the defaults, so that a new field of the config changes no existing name."""
+    values, model = flatten(config), config.model.model
+    defaults = flatten(unflatten({"data": "", "model": model}))
+    unnamed = (*UNNAMED, *left_out)
+    named = {name: str(value) for name, value in values.items() if name not in unnamed and value != defaults[name]}
+    # A user's own files are the same in every folder.
+    named |= {"data": Path(config.data.data).name, "model": model}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+
+
 def find_seeds(name: str, folder: Path) -> list[int]:
-    """Give the seeds of all records of a job, whichever seed it has itself; a job without a seed has none."""
+    """Return the seeds of all records of a job, whichever seed it has itself; none for a job without a seed."""
     stem, mark, seed = name.rpartition(SEED_MARK)
     if not (mark and seed.isdecimal()):
         return []
@@ -66,20 +80,58 @@ def find_seeds(name: str, folder: Path) -> list[int]:
     return sorted(int(seed) for seed in found if seed.isdecimal())
 
 
-def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
-    """Digest what differs from the defaults: a field that is new tomorrow changes no name of today."""
-    values, model = flatten(config), config.model.model
-    defaults = flatten(unflatten({"data": "", "model": model}))
-    untold = (*UNTOLD, *left_out)
-    told = {name: str(value) for name, value in values.items() if name not in untold and value != defaults[name]}
-    # Own files are the same wherever they lie.
-    told |= {"data": Path(config.data.data).name, "model": model}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
-
-
 def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
-    """Keep the first of the jobs that have the same name, in order."""
+    """Return the jobs in order, without those whose name came before."""
     found: dict[str, Job] = {}
     for job in jobs:
         found.setdefault(job.name, job)
     return list(found.values())
+
+
+class Folders(NamedTuple):
+    """`runs` holds checkpoints and weights, `records` what is kept for good."""
+
+    runs: Path
+    records: Path
+
+    def record(self, name: str) -> Path:
+        """Return the path of a job's record."""
+        return self.records / f"{name}.json"
+
+    def is_done(self, job: Job) -> bool:
+        """Return whether a job has its record."""
+        return self.record(job.name).exists()
+
+
+class Task(NamedTuple):
+    """One process to start: a job, or a pretraining that several jobs share."""
+
+    name: str
+    config: RunConfig
+    kind: Kind = "train"
+    after: str | None = None
+    """The pretraining that this one continues."""
+    is_job: bool = False
+    """Whether it gets a record."""
+
+
+def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
+    """Return what is left to do in order: a shared pretraining right before the first job that needs it."""
+    tasks: dict[str, Task] = {}
+    for job in drop_doubles(jobs):
+        if folders.is_done(job):
+            continue
+        pretraining = _find_pretraining(job)
+        after = None if pretraining is None else f"first-{name_job(pretraining)}"
+        if pretraining is not None and after is not None:
+            tasks.setdefault(after, Task(after, pretraining))
+        tasks[job.name] = Task(job.name, job.config, job.kind, after, is_job=True)
+    return list(tasks.values())
+
+
+def _find_pretraining(job: Job) -> RunConfig | None:
+    """Return the pretraining of a job, evaluated only at its end since no table shows its curve."""
+    pretraining = first_phase(job.config) if job.kind == "train" else None
+    if pretraining is None or pretraining.schedule.pretrain_steps is None:
+        return pretraining
+    return replace(pretraining, evaluate_every=pretraining.schedule.pretrain_steps)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from auxrnn import runs
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.estimates import RunEstimate
-from auxrnn.experiments.jobs import Job, drop_doubles
+from auxrnn.experiments.jobs import Folders, Job, Task, drop_doubles, plan
 from auxrnn.experiments.scales import Scale
-from auxrnn.experiments.workers import Folders, Task, plan
 
 Estimate = Callable[[Task], RunEstimate]
 SECONDS_TO_MEASURE = 20.0

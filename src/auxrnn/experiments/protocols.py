@@ -1,40 +1,48 @@
-"""The numbers of all scales; those of desk and full were chosen on validation data (docs/notebook.md)."""
+"""The values of each scale; those of desk and full were chosen on validation data (docs/notebook.md)."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from auxrnn.experiments.made_sequences import NUM_STEPS, make_arrays, make_texts
-from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Reading, Scale, ScaleName, Schedule
+from auxrnn.experiments.scales import (
+    CIFAR10,
+    DBPEDIA,
+    DOGS,
+    MNIST,
+    PAPER_SIDES,
+    PMNIST,
+    DatasetSetup,
+    Scale,
+    ScaleName,
+    Schedule,
+)
+from auxrnn.experiments.smoke import make_smoke
 from auxrnn.recipes import LEARNING, METHOD
 
 
-def _read_fully(settings: Mapping[str, Any], steps_per_epoch: int, schedule: Schedule, *, part: str = "") -> Reading:
+def _read_fully(
+    settings: Mapping[str, Any], steps_per_epoch: int, schedule: Schedule, *, part: str = ""
+) -> DatasetSetup:
     """Read a dataset at the paper's own length, with scheduled sampling annealed over the whole run."""
     annealed = {"sampling_steps": schedule.num_updates}
-    return Reading(annealed | dict(settings), steps_per_epoch, schedule=schedule, part=part)
+    return DatasetSetup(annealed | dict(settings), steps_per_epoch, schedule=schedule, part=part)
 
 
 PAPER_SCALE = Scale(
     name="paper",
     summary="the published settings, for a GPU and weeks of time",
-    seeds=(0,),
-    fewer_seeds=(0,),
-    settings={},
-    other_settings={},
-    readings={
-        MNIST: Reading({"data": "mnist"}, 469),
-        PMNIST: Reading({"data": "pmnist"}, 469),
-        CIFAR10: Reading({"data": "cifar10"}, 391),
-        DOGS: Reading({"data": "stanford_dogs", "image_size": 40, "enlarge_to": 150_000}, 1172, epochs=(20.0, 100.0)),
-        DBPEDIA: Reading({"data": "dbpedia"}, 4375),
+    datasets={
+        MNIST: DatasetSetup({"data": "mnist"}, 469),
+        PMNIST: DatasetSetup({"data": "pmnist"}, 469),
+        CIFAR10: DatasetSetup({"data": "cifar10"}, 391),
+        DOGS: DatasetSetup(
+            {"data": "stanford_dogs", "image_size": 40, "enlarge_to": 150_000}, 1172, epochs=(20.0, 100.0)
+        ),
+        DBPEDIA: DatasetSetup({"data": "dbpedia"}, 4375),
     },
     schedule=None,
     sampling_steps=100_000,
-    large_size=512,
-    side_divisor=1,
-    timed_sizes=(40, 48, 56, 72, 80, 96, 112, 128),
-    timed_settings={},
+    timed_sides=PAPER_SIDES,
 )
 
 _DESK_UPDATES = 9000
@@ -70,7 +78,6 @@ DESK_SCALE = Scale(
     name="desk",
     summary="images averaged down to a quarter of the steps, 64 units, 9,000 updates: hours on two cores",
     seeds=(0, 1, 2),
-    fewer_seeds=(0,),
     settings=_DESK_LSTM,
     other_settings={
         "irnn": {"batch_size": 8},
@@ -85,19 +92,19 @@ DESK_SCALE = Scale(
         "conv_rnn": _DESK_CONVOLUTION,
         "vdcnn": _DESK_CONVOLUTION,
     },
-    readings={
-        MNIST: Reading({"data": "mnist", "image_size": 14}, 7500, shrink=4, window=1),
-        PMNIST: Reading({"data": "pmnist", "image_size": 14}, 7500, shrink=4, window=1),
-        CIFAR10: Reading({"data": "cifar10", "image_size": 16}, 6250, shrink=4, window=1),
-        # A thousand photographs are learned by heart soon: a third of the updates.
-        DOGS: Reading(
+    datasets={
+        MNIST: DatasetSetup({"data": "mnist", "image_size": 14}, 7500, shrink=4, window=1),
+        PMNIST: DatasetSetup({"data": "pmnist", "image_size": 14}, 7500, shrink=4, window=1),
+        CIFAR10: DatasetSetup({"data": "cifar10", "image_size": 16}, 6250, shrink=4, window=1),
+        # A thousand photographs are soon memorized: a third of the updates.
+        DOGS: DatasetSetup(
             {"data": "stanford_dogs", "image_size": 10, "sampling_steps": _DESK_DOGS.num_updates},
             125,
             shrink=16,
             schedule=_DESK_DOGS,
             part="1,000 photographs of 10 breeds, where the paper has 150,000 crops of 120 breeds",
         ),
-        DBPEDIA: Reading(
+        DBPEDIA: DatasetSetup(
             {"data": "dbpedia", "max_length": 256},
             1505,
             shrink=2,
@@ -108,7 +115,6 @@ DESK_SCALE = Scale(
     sampling_steps=_DESK_UPDATES,
     large_size=128,
     side_divisor=4,
-    timed_sizes=(40, 80, 128),
     # Times mean something at batches that fill the machine, and the Transformer's at its published width.
     timed_settings={
         "lstm": {"batch_size": 32},
@@ -131,7 +137,6 @@ FULL_SCALE = Scale(
     name="full",
     summary="the paper's own lengths, windows and sizes with the fast recipe, eight to ten passes: days on two cores",
     seeds=(0, 1, 2),
-    fewer_seeds=(0,),
     settings=_FULL_LSTM,
     other_settings={
         "irnn": {"batch_size": 64, "lr_schedule": "cosine"},
@@ -145,7 +150,7 @@ FULL_SCALE = Scale(
         "conv_rnn": _FULL_CONVOLUTION,
         "vdcnn": _FULL_CONVOLUTION,
     },
-    readings={
+    datasets={
         MNIST: _read_fully({"data": "mnist"}, 938, _FULL_MNIST),
         PMNIST: _read_fully({"data": "pmnist"}, 938, _FULL_MNIST),
         CIFAR10: _read_fully({"data": "cifar10"}, 782, _FULL_CIFAR10),
@@ -159,54 +164,13 @@ FULL_SCALE = Scale(
     },
     schedule=_FULL_MNIST,
     sampling_steps=_FULL_MNIST.num_updates,
-    large_size=512,
-    side_divisor=1,
-    timed_sizes=(40, 80, 128),
-    timed_settings={},
     sides=(40, 72, 112, 128),
     segment_length=75,
 )
 
 
 def find_scale(name: ScaleName, made_folder: Path) -> Scale:
-    """Give a scale by name; the data of smoke is made here if it is not there yet."""
+    """Return a scale by name; the data of smoke is written to `made_folder` unless it is there already."""
     if name == "smoke":
-        return _make_smoke(made_folder)
+        return make_smoke(made_folder)
     return {"desk": DESK_SCALE, "full": FULL_SCALE, "paper": PAPER_SCALE}[name]
-
-
-def _make_smoke(folder: Path) -> Scale:
-    gray, color = (make_arrays(folder / f"made{channels}.npz", num_channels=channels) for channels in (1, 3))
-    texts = make_texts(folder / "made_texts.csv")
-    small = {"hidden_size": 8, "embedding_size": 8, "head_size": 8, "batch_size": 16}
-    shrink = 1024 / NUM_STEPS
-    attention = {"hidden_size": 8, "head_size": 8, "num_heads": 2, "filter_size": 8, "num_layers": 2, "batch_size": 16}
-    convolution = {"pad_to": 256, "batch_size": 8}
-    return Scale(
-        name="smoke",
-        summary="made-up data and two updates: whether everything runs, nothing more",
-        seeds=(0,),
-        fewer_seeds=(0,),
-        settings=small,
-        other_settings={
-            **{model: {"hidden_size": 8, "batch_size": 16} for model in ("irnn", "urnn", "lm_lstm", "sa_lstm")},
-            "transformer": attention,
-            "dmca": attention | {"block_length": 4, "block_reach": 2},
-            "char_cnn": convolution,
-            "conv_rnn": convolution,
-            "vdcnn": convolution | {"depth": 9},
-        },
-        readings={
-            MNIST: Reading({"data": str(gray)}, 3, shrink=shrink),
-            PMNIST: Reading({"data": str(gray), "test_fraction": 0.25}, 3, shrink=shrink),
-            CIFAR10: Reading({"data": str(color)}, 3, shrink=shrink),
-            DOGS: Reading({"data": str(color), "test_fraction": 0.25}, 3, shrink=shrink),
-            DBPEDIA: Reading({"data": str(texts)}, 3, shrink=10),
-        },
-        schedule=Schedule(num_updates=2, pretrain_updates=1, num_rates=1),
-        sampling_steps=4,
-        large_size=8,
-        side_divisor=1,
-        timed_sizes=(40, 128),
-        timed_settings={},
-    )

@@ -19,8 +19,7 @@ from auxrnn.cards import read_card
 from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
-from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.workers import Folders
+from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.files import write_aside
 from auxrnn.report.canvas import MemoryErrors, memory_errors
 from auxrnn.report.records import Reconstructions

@@ -7,51 +7,22 @@ processes, or machines with a common disk, may work on the same folders: whoever
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from auxrnn import runs
-from auxrnn.config import RunConfig
 from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import RunError
 from auxrnn.experiments import processes
-from auxrnn.experiments.jobs import Job, Kind, drop_doubles, name_job
+from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.processes import Running, Start
 from auxrnn.plain_config import flatten, to_data_flags, to_flags
-from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record
 
 POLL_SECONDS = 0.3
 PROCESS_BYTES = 500_000_000
 """What a process holds beside its training step: torch itself, and the data."""
-
-
-class Folders(NamedTuple):
-    """Where things go: `runs` holds checkpoints and weights, `records` what is kept for good."""
-
-    runs: Path
-    records: Path
-
-    def record(self, name: str) -> Path:
-        """Where a job's record lies, once it is done."""
-        return self.records / f"{name}.json"
-
-    def is_done(self, job: Job) -> bool:
-        """Tell whether a job has its record."""
-        return self.record(job.name).exists()
-
-
-class Task(NamedTuple):
-    """One process to start: a job, or the first phase that several jobs share."""
-
-    name: str
-    config: RunConfig
-    kind: Kind
-    after: str | None
-    """The task whose pretraining this one takes over."""
-    is_job: bool
 
 
 class Failure(NamedTuple):
@@ -75,28 +46,6 @@ class Watch(Protocol):
 
     def left(self, task: Task) -> None:
         """Show that a task waits again, since somebody else does it."""
-
-
-def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
-    """Give what is left to do, in order: a first phase right before the first job that needs it."""
-    tasks: dict[str, Task] = {}
-    for job in drop_doubles(jobs):
-        if folders.is_done(job):
-            continue
-        pretraining = _find_pretraining(job)
-        after = None if pretraining is None else f"first-{name_job(pretraining)}"
-        if pretraining is not None and after is not None:
-            tasks.setdefault(after, Task(after, pretraining, "train", None, is_job=False))
-        tasks[job.name] = Task(job.name, job.config, job.kind, after, is_job=True)
-    return list(tasks.values())
-
-
-def _find_pretraining(job: Job) -> RunConfig | None:
-    """Give the first phase of a training, evaluated at its end alone: a table needs no curve of it."""
-    pretraining = first_phase(job.config) if job.kind == "train" else None
-    if pretraining is None or pretraining.schedule.pretrain_steps is None:
-        return pretraining
-    return replace(pretraining, evaluate_every=pretraining.schedule.pretrain_steps)
 
 
 class Crew:

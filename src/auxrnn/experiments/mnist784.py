@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from auxrnn.config import RunConfig
-from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above, tell, trace
+from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import SEGMENT_LENGTH
-from auxrnn.experiments.scales import MNIST, PAPER_WINDOW, Scale
+from auxrnn.experiments.results import Results
+from auxrnn.experiments.scales import MNIST, PAPER_SEGMENT, PAPER_WINDOW, Scale
 from auxrnn.plain_config import unflatten
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
+from auxrnn.report.results import Claim, Grid, Line, LineChart
 
 TITLE = "MNIST at the paper's own size"
 SUMMARY = (
@@ -38,7 +37,7 @@ AUXILIARY = {
     "objective": "reconstruct",
     "placement": "immediate",
     "auxiliary_window": PAPER_WINDOW,
-    "segment_length": SEGMENT_LENGTH,
+    "segment_length": PAPER_SEGMENT,
     "auxiliary_weight": 30.0,
     "sampling_steps": 9375,
 }
@@ -62,23 +61,22 @@ def _shortened(row: str, seed: int) -> RunConfig:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Judge the paper's starkest contrast."""
+    """Judge the paper's largest gap."""
     text = "With a window of 300 of 784 steps the r-LSTM is above the LSTM"
-    return [claim_above(results, text, Place(table2.R_CUT, MNIST), Place(table2.LSTM_CUT, MNIST))]
+    return [results.claim(text, (table2.R_CUT, MNIST), (table2.LSTM_CUT, MNIST))]
 
 
 def conclude(results: Results) -> str:
-    """Say where both ended."""
+    """Return where both ended."""
     numbers = (f"{row} {{}}, in the paper {paper}" for row, paper in PAPER.items())
     text = f"Digits named rightly, in %: {'; '.join(numbers)}."
-    return tell(results, text, *(Place(row, MNIST) for row in ROWS))
+    return results.tell(text, *((row, MNIST) for row in ROWS))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Give the curves, and their ends beside the paper's numbers."""
-    rows = tuple(Row(row, (results.cell(row, MNIST, PAPER[row]),)) for row in ROWS)
-    lines = tuple(Line(row, trace(results.find(row, MNIST), "test_accuracy")) for row in ROWS)
-    chart = LineChart(
-        "Accuracy while training, 784 steps", "updates, pretraining counted", "test accuracy, %", lines, chance=10.0
-    )
-    return [Grid("784 steps, a window of 300", "test accuracy, %", (MNIST,), rows)], [chart]
+    """Return the curves, and their ends beside the paper's numbers."""
+    rows = results.rows({row: (PAPER[row],) for row in ROWS}, (MNIST,))
+    lines = tuple(Line(row, results.curve(row, MNIST, "test_accuracy")) for row in ROWS)
+    x_label = "updates, pretraining counted"
+    chart = LineChart("Accuracy while training, 784 steps", x_label, table2.UNIT, lines, chance=10.0)
+    return [Grid("784 steps, a window of 300", table2.UNIT, (MNIST,), rows)], [chart]

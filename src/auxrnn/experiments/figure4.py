@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from auxrnn.experiments import table2_pixel_images as table2
-from auxrnn.experiments.collected import Place, Results, claim_above, tell
+from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.pixel_systems import OBJECTIVES, helped, lstm
-from auxrnn.experiments.scales import CIFAR10, Scale
+from auxrnn.experiments.results import Results
+from auxrnn.experiments.scales import CIFAR10, OBJECTIVES, Scale
 from auxrnn.report.results import Claim, Grid, Level, LineChart, Row, to_line
 
 TITLE = "Figure 4: a shrinking supervised window (CIFAR10)"
@@ -21,17 +20,16 @@ PAPER = {
 }
 FULL = table2.LSTM_FULL
 PAPER_FULL = table2.PAPER[FULL][2]
-CHANCE = 10.0
 
 
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield a run for each window and objective, and the fully trained LSTM of Table 2."""
     for seed in scale.seeds:
-        for row, objective in OBJECTIVES.items():
+        for row in OBJECTIVES:
             for window in WINDOWS:
-                config = helped(scale, CIFAR10, objective, seed=seed, supervised_window=scale.span(window, CIFAR10))
-                yield Job(row, str(window), config)
-        yield Job(FULL, "full", lstm(scale, CIFAR10, seed=seed, window="full"))
+                ours = scale.span(window, CIFAR10)
+                yield Job(row, str(window), scale.with_auxiliary(CIFAR10, row, seed=seed, supervised_window=ours))
+        yield Job(FULL, "full", scale.lstm(CIFAR10, seed=seed, window="full"))
 
 
 def claims(results: Results) -> list[Claim]:
@@ -39,37 +37,33 @@ def claims(results: Results) -> list[Claim]:
     found = []
     for row in OBJECTIVES:
         text = f"The {row} with a third of the window still beats the fully trained LSTM"
-        found.append(claim_above(results, text, Place(row, "100"), Place(FULL, "full")))
+        found.append(results.claim(text, (row, "100"), (FULL, "full")))
         text = f"The {row} loses by going from one step to none"
-        found.append(claim_above(results, text, Place(row, "1"), Place(row, "0")))
+        found.append(results.claim(text, (row, "1"), (row, "0")))
         text = f"The {row} loses by going from the whole window to one step"
-        found.append(claim_above(results, text, Place(row, "300"), Place(row, "1")))
+        found.append(results.claim(text, (row, "300"), (row, "1")))
     return found
 
 
 def conclude(results: Results) -> str:
-    """Say what both get with the longest window, with one step and with none."""
+    """Return what both get with the longest window, with one step and with none."""
     longest = results.scale.span(WINDOWS[0], CIFAR10)
     text = (
         f"Corrected through {longest} steps, the r-LSTM names {{}} % of the images and the p-LSTM {{}} %; through one"
         " step {} and {} %, through none {} and {} %. The LSTM, corrected through all steps, names {} %."
     )
-    places = [Place(row, str(window)) for window in (WINDOWS[0], 1, 0) for row in OBJECTIVES]
-    return tell(results, text, *places, Place(FULL, "full"))
+    places = [(row, str(window)) for window in (WINDOWS[0], 1, 0) for row in OBJECTIVES]
+    return results.tell(text, *places, (FULL, "full"))
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Give accuracy against the window, and the same numbers as a table."""
+    """Return accuracy against the window, and the same numbers as a table."""
     spans = {window: results.scale.span(window, CIFAR10) for window in WINDOWS}
-    empty = results.cell("", "", None)
-    whole = Row("all", (*[empty] * len(PAPER), results.cell(FULL, "full", PAPER_FULL)))
-    rows = tuple(
-        Row(
-            str(span) if span == window else f"{span} (paper {window})",
-            (*(results.cell(row, str(window), numbers[place]) for row, numbers in PAPER.items()), empty),
-        )
-        for place, (window, span) in enumerate(spans.items())
-    )
+    empty, full = results.cell("", "", None), results.cell(FULL, "full", PAPER_FULL)
+    rows = [Row("all", (*[empty] * len(PAPER), full))]
+    for place, (window, span) in enumerate(spans.items()):
+        cells = (results.cell(row, str(window), numbers[place]) for row, numbers in PAPER.items())
+        rows.append(Row(str(span) if span == window else f"{span} (paper {window})", (*cells, empty)))
     lines = tuple(
         to_line(
             row,
@@ -78,16 +72,15 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         )
         for row in OBJECTIVES
     )
-    full = results.score(FULL, "full")
-    shrink = results.scale.readings[CIFAR10].shrink
+    shrink = results.scale.datasets[CIFAR10].shrink
     chart = LineChart(
         "Accuracy as the supervised window shrinks",
         "steps of supervised back-propagation",
-        "test accuracy, %",
+        table2.UNIT,
         lines,
         is_reversed=True,
         paper_x_label=f"steps of the paper's, {shrink:g} times as long" if shrink != 1 else None,
-        chance=CHANCE,
-        level=Level(FULL, None if full is None else full.mean, PAPER_FULL),
+        chance=10.0,
+        level=Level(FULL, None if full.ours is None else full.ours.mean, PAPER_FULL),
     )
-    return [Grid("By supervised window, in steps", "test accuracy, %", (*PAPER, FULL), (whole, *rows))], [chart]
+    return [Grid("By supervised window, in steps", table2.UNIT, (*PAPER, FULL), tuple(rows))], [chart]

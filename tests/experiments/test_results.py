@@ -2,17 +2,17 @@
 
 import pytest
 
-from auxrnn.experiments import collected, table1_datasets
-from auxrnn.experiments.collected import Place, Results, claim_above, collect
-from auxrnn.experiments.jobs import Job
+from auxrnn.experiments import table1
+from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
+from auxrnn.experiments.results import Results, collect
+from auxrnn.experiments.results import test_error as error_of
 from auxrnn.experiments.scales import DBPEDIA
-from auxrnn.experiments.workers import Folders
 from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Claim, Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
 
-UPPER, LOWER = Place("upper", "MNIST"), Place("lower", "MNIST")
+UPPER, LOWER = ("upper", "MNIST"), ("lower", "MNIST")
 
 
 def make_score(*values):
@@ -50,7 +50,7 @@ def make_results(upper, lower):
 )
 def test_a_claim_holds_only_if_every_seed_agrees_and_there_are_three(first, second, verdict):
     assert judge(make_score(*first), make_score(*second)) == verdict
-    assert claim_above(make_results(first, second), "text", UPPER, LOWER).verdict == verdict
+    assert make_results(first, second).claim("text", UPPER, LOWER).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -60,36 +60,36 @@ def test_a_claim_holds_only_if_every_seed_agrees_and_there_are_three(first, seco
 def test_a_margin_must_be_passed_by_every_seed(first, verdict):
     second = (48.0, 49.0, 50.0)
     assert judge(make_score(*first), make_score(*second), by=40.0) == verdict
-    assert claim_above(make_results(first, second), "text", UPPER, LOWER, by=40.0).verdict == verdict
+    assert make_results(first, second).claim("text", UPPER, LOWER, by=40.0).verdict == verdict
 
 
 def test_a_claim_whose_runs_are_missing_is_open():
     assert judge(None, make_score(1.0, 2.0, 3.0)) == judge(make_score(1.0, 2.0, 3.0), None) == "open"
     for results in (make_results((1.0,) * 3, (None,) * 3), make_results((None,) * 3, (1.0,) * 3)):
-        assert claim_above(results, "text", UPPER, LOWER) == Claim("text", "open", "not all of its runs are done")
+        assert results.claim("text", UPPER, LOWER) == Claim("text", "open", "not all of its runs are done")
 
 
 def test_a_claim_with_some_seeds_missing_is_open_and_says_so():
-    claim = claim_above(make_results((80.0, 82.0, None), (10.0, 10.0, 10.0)), "text", UPPER, LOWER)
+    claim = make_results((80.0, 82.0, None), (10.0, 10.0, 10.0)).claim("text", UPPER, LOWER)
     assert claim.verdict == "open"
     assert "too few seeds" in claim.detail
 
 
 def test_a_claim_names_both_numbers_and_their_distance():
-    claim = claim_above(make_results((81.0, 82.0, 83.0), (70.0, 72.0, 74.0)), "the text", UPPER, LOWER)
+    claim = make_results((81.0, 82.0, 83.0), (70.0, 72.0, 74.0)).claim("the text", UPPER, LOWER)
     assert claim == Claim("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
 
 
 def test_a_sentence_has_our_numbers_in_the_order_of_its_places_or_is_not_said():
-    told = collected.tell(make_results((81.0, 82.0, 83.0), (70.0,)), "{} beside {}", UPPER, LOWER)
+    told = make_results((81.0, 82.0, 83.0), (70.0,)).tell("{} beside {}", UPPER, LOWER)
     assert told == "82.0 ± 1.0 beside 70.0 (one seed)"
-    assert collected.tell(make_results((81.0,), (None,)), "{} beside {}", UPPER, LOWER) == ""
+    assert make_results((81.0,), (None,)).tell("{} beside {}", UPPER, LOWER) == ""
 
 
 def test_of_errors_the_smaller_is_better():
     results = make_results((98.0, 98.0, 98.0), (90.0, 90.0, 90.0))
-    assert claim_above(results, "", LOWER, UPPER, value=collected.test_error).verdict == "holds"
-    assert results.score(*UPPER, collected.test_error).values == (2.0, 2.0, 2.0)
+    assert results.claim("", LOWER, UPPER, value=error_of).verdict == "holds"
+    assert results.score(*UPPER, error_of).values == (2.0, 2.0, 2.0)
 
 
 def test_scores_stand_in_the_order_of_the_seeds_whatever_the_order_of_the_records():
@@ -104,7 +104,7 @@ def test_records_of_other_seeds_than_are_planned_count_too(tmp_path):
     planned, other = make_job("upper", 0), make_job("upper", 7)
     for job, accuracy in ((planned, 70.0), (other, 80.0), (make_job("upper", 1, lr=0.1), 1.0)):
         write_record(make_record(job, accuracy), tmp_path)
-    results = collected.collect(PAPER_SCALE, [planned], Folders(tmp_path, tmp_path))
+    results = collect(PAPER_SCALE, [planned], Folders(tmp_path, tmp_path))
     assert results.score(*UPPER).seeds == (0, 7)
     assert results.score(*UPPER).values == (70.0, 80.0)
 
@@ -134,9 +134,9 @@ def test_collecting_reads_the_records_that_are_there(tmp_path):
 
 @pytest.mark.parametrize(("max_length", "median"), [(256, 256), (300, 287), (None, 287)])
 def test_table_1_shows_lengths_as_training_cuts_them(max_length, median):
-    job = next(job for job in table1_datasets.runs(DESK_SCALE) if job.row == DBPEDIA)
+    job = next(job for job in table1.runs(DESK_SCALE) if job.row == DBPEDIA)
     scores = {"lengths": {"median": 287}, "classes": {"train": {"a": 2, "b": 3}}}
     record = RunRecord(job.name, {"seed": 0, "max_length": max_length}, scores, 0.0, [], {}, {})
-    (grid,), _ = table1_datasets.render(Results(DESK_SCALE, [job], {job.name: record}))
+    (grid,), _ = table1.render(Results(DESK_SCALE, [job], {job.name: record}))
     (row,) = [row for row in grid.rows if row.title == DBPEDIA]
     assert [cell.ours.mean for cell in row.cells] == [median, 2, 5]

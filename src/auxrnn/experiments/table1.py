@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auxrnn.experiments.collected import Results
 from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Scale
 from auxrnn.report.results import Cell, Claim, Grid, LineChart, Row, Score
 from auxrnn.report.run_records import RunRecord
@@ -28,23 +28,22 @@ PAPER = {
     DOGS: Counts(1600, 120, 150_000),
     DBPEDIA: Counts(300, 14, 560_000),
 }
-"""The paper gives Stanford Dogs at 1,600 to 16,384 steps: eight sizes of which this is the smallest."""
-COLUMNS = ("length", "classes", "training sequences")
+"""The paper has Stanford Dogs at eight sizes from 1,600 to 16,384 steps; this is the smallest."""
 
 
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield one count of each dataset, as the scale reads it."""
     for dataset in PAPER:
-        yield Job(dataset, "", scale.config(dataset, seed=0, pretrain=False, objective="none"), "data")
+        yield Job(dataset, "", scale.lstm(dataset, seed=0), "data")
 
 
 def claims(_results: Results) -> list[Claim]:
-    """Claim nothing: the table shows by itself where our data is shorter or less than the paper's."""
+    """Return nothing: the table shows where our data is shorter or less than the paper's."""
     return []
 
 
 def conclude(results: Results) -> str:
-    """Say how long the sequences are beside the paper's."""
+    """Return our lengths beside the paper's."""
     found = {dataset: results.find(dataset, "") for dataset in PAPER}
     if not all(found.values()):
         return ""
@@ -55,36 +54,26 @@ def conclude(results: Results) -> str:
     return f"Median lengths here, and in brackets the paper's mean ones: {', '.join(lengths)} steps."
 
 
+def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+    """Return the table with our counts beside the paper's."""
+    rows = tuple(Row(dataset, _make_cells(results.find(dataset, ""), PAPER[dataset])) for dataset in PAPER)
+    caption = (
+        "Length of the sequences as this scale reads them (ours the median, the paper's the mean), and how many"
+        " there are to train on"
+    )
+    return [Grid(caption, "", ("length", "classes", "training sequences"), rows, decimals=0, is_drawn=False)], []
+
+
+def _make_cells(found: list[RunRecord], paper: Counts) -> tuple[Cell, ...]:
+    if not found:
+        return tuple(Cell(None, number, "not counted yet") for number in paper)
+    record = found[0]
+    scores = (Score((value,), (0,), (record.seconds,), (record.name,)) for value in _count(record))
+    return tuple(Cell(score, number) for score, number in zip(scores, paper, strict=True))
+
+
 def _count(record: RunRecord) -> Counts:
     classes, median = record.scores["classes"]["train"], record.scores["lengths"]["median"]
-    # What is counted is the files; training cuts longer sequences, and the median with them.
+    # Files are counted whole; training cuts longer sequences, and the median with them.
     longest = record.settings["max_length"] or median
     return Counts(min(median, longest), len(classes), sum(classes.values()))
-
-
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Give the table with our counts beside the paper's."""
-    rows = []
-    for dataset, paper in PAPER.items():
-        found = results.find(dataset, "")
-        scores: list[Score | None] = [_single(record, value) for record in found[:1] for value in _count(record)]
-        note = "" if found else "not counted yet"
-        cells = tuple(
-            Cell(score, number, note) for score, number in zip(scores or [None] * len(paper), paper, strict=True)
-        )
-        rows.append(Row(dataset, cells))
-    return [
-        Grid(
-            "Length of the sequences as this scale reads them (ours the median, the paper's the mean), and how many"
-            " there are to train on",
-            "",
-            COLUMNS,
-            tuple(rows),
-            decimals=0,
-            is_drawn=False,
-        )
-    ], []
-
-
-def _single(record: RunRecord, value: float) -> Score:
-    return Score((value,), (0,), (record.seconds,), (record.name,))

@@ -1,0 +1,86 @@
+"""Figure 5: training and test curves on CIFAR10: whether the auxiliary loss regularizes or optimizes."""
+
+from collections.abc import Iterator
+
+from auxrnn.experiments import table2
+from auxrnn.experiments.jobs import Job
+from auxrnn.experiments.results import Results, test_accuracy
+from auxrnn.experiments.scales import CIFAR10, Scale
+from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
+from auxrnn.report.run_records import RunRecord
+
+TITLE = "Figure 5: training and test curves (CIFAR10)"
+SUMMARY = (
+    "Accuracy on training and test images while labels are learned, from the runs of Table 2. An auxiliary loss that"
+    " optimizes shows in training; one that regularizes shows in test only."
+)
+LSTM, R, P = table2.LSTM_FULL, table2.R_CUT, table2.P_CUT
+PAPER = {
+    row: (*ends, table2.PAPER[row][2]) for row, ends in {LSTM: (25.0, 61.0), R: (33.0, 65.0), P: (33.0, 65.0)}.items()
+}
+"""Training accuracy at the start and at the end, and test accuracy at the end."""
+COLUMNS = ("training, early", "training, at the end", "test, at the end")
+FIRST_WITH_LABELS = 1
+"""The evaluation before it is of a network that has seen no label."""
+
+
+def runs(scale: Scale) -> Iterator[Job]:
+    """Yield the runs of Table 2 that the figure shows."""
+    for job in table2.runs(scale):
+        if job.column == CIFAR10 and job.row in PAPER:
+            yield job
+
+
+def claims(results: Results) -> list[Claim]:
+    """Judge both advantages: of optimization early, of regularization at the end."""
+    found = []
+    for row in (R, P):
+        system, places = row.split()[0], ((row, CIFAR10), (LSTM, CIFAR10))
+        text = f"Pretraining gives the {system} a better start: higher training accuracy than the LSTM early on"
+        found.append(results.claim(text, *places, value=train_early))
+        text = f"The {system} regularizes: at the end its test accuracy lies closer to its training accuracy"
+        found.append(results.claim(text, *places, value=lambda record: test_accuracy(record) - train_late(record)))
+    return found
+
+
+def conclude(results: Results) -> str:
+    """Return the training accuracies at the beginning and at the end."""
+    places = [(row, CIFAR10) for row in PAPER]
+    early = "Soon after the first labels LSTM, r-LSTM and p-LSTM name {}, {} and {} % of their training images"
+    told = (
+        results.tell(early, *places, value=train_early),
+        results.tell("at the end {}, {} and {} %", *places, value=train_late),
+    )
+    return f"{', '.join(told)}." if all(told) else ""
+
+
+def train_early(record: RunRecord) -> float:
+    """Return the training accuracy soon after the first label."""
+    labeled = [point for point in record.curve if "test_accuracy" in point]
+    return float(labeled[FIRST_WITH_LABELS]["train_accuracy"])
+
+
+def train_late(record: RunRecord) -> float:
+    """Return the training accuracy after the last update."""
+    return float(record.scores["train_accuracy"])
+
+
+def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+    """Return two charts, training and test, and the ends of the curves as a table."""
+    values = (train_early, train_late, test_accuracy)
+    rows = tuple(
+        Row(
+            table2.name_row(results, row),
+            tuple(results.cell(row, CIFAR10, *pair) for pair in zip(numbers, values, strict=True)),
+        )
+        for row, numbers in PAPER.items()
+    )
+    charts = [_chart(results, "train", "training images"), _chart(results, "test", "test images")]
+    return [Grid("Ends of the curves", "accuracy, %", COLUMNS, rows)], charts
+
+
+def _chart(results: Results, split: str, words: str) -> LineChart:
+    lines = tuple(
+        Line(table2.name_row(results, row), results.curve(row, CIFAR10, f"{split}_accuracy")) for row in PAPER
+    )
+    return LineChart(f"Accuracy on {words}", "updates, pretraining counted", "accuracy, %", lines, chance=10.0)
