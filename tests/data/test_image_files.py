@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from auxrnn.data.images import ImageFormat, read_image_files, to_sequences, to_unit
-from auxrnn.errors import RunError, UsageError
+from auxrnn.data.images import ImageFormat, to_sequences, to_unit
+from auxrnn.data.pictures.image_files import read_image_file
+from auxrnn.errors import RunError
 
 GRAY = ImageFormat(6, 6, 1, image_size=3, permutation="p")
 COLOR = ImageFormat(6, 4, 3)
@@ -34,43 +35,41 @@ def save(path, array):
 def test_an_image_of_the_source_size_goes_through_the_whole_format(tmp_path, name, image_format):
     image_HWC = bytes_of(image_format.height, image_format.width, image_format.channels)
     path = save(tmp_path / name, image_HWC.squeeze())
-    found = read_image_files([path], image_format)
-    assert found.x_NTD.dtype == np.float32
-    assert np.array_equal(found.x_NTD, to_unit(to_sequences(image_HWC[None], image_format)))
-    assert found.names == (str(path),)
+    found = read_image_file(path, image_format)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, to_unit(to_sequences(image_HWC[None], image_format)))
 
 
 @pytest.mark.parametrize("name", ["one.png", "one.npy"])
 def test_an_image_of_the_final_size_is_permuted_only(tmp_path, name):
     image_HW = bytes_of(3, 3)
-    found = read_image_files([save(tmp_path / name, image_HW)], GRAY)
+    found = read_image_file(save(tmp_path / name, image_HW), GRAY)
     assert np.array_equal(
-        found.x_NTD, to_unit(to_sequences(image_HW[None, :, :, None], ImageFormat(3, 3, 1, permutation="p")))
+        found, to_unit(to_sequences(image_HW[None, :, :, None], ImageFormat(3, 3, 1, permutation="p")))
     )
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 6), (2, 6, 6, 1)])
-def test_a_file_of_many_images_names_each(tmp_path, shape):
+def test_a_file_may_hold_many_images(tmp_path, shape):
     pixels = bytes_of(*shape)
     many, one = save(tmp_path / "many.npy", pixels), save(tmp_path / "one.png", pixels[1].squeeze())
-    found = read_image_files([many, one], GRAY)
-    assert found.names == (f"{many}[0]", f"{many}[1]", str(one))
-    assert np.array_equal(found.x_NTD[1], found.x_NTD[2])
-    assert not np.array_equal(found.x_NTD[0], found.x_NTD[1])
+    first_TD, second_TD = read_image_file(many, GRAY)
+    assert np.array_equal(second_TD, read_image_file(one, GRAY)[0])
+    assert not np.array_equal(first_TD, second_TD)
 
 
 @pytest.mark.parametrize("shape", [(4, 9), (4, 9, 1)])
 def test_sequences_are_taken_as_they_are(tmp_path, shape):
     x = np.random.default_rng(2).random(shape)
-    found = read_image_files([save(tmp_path / "x.npy", x)], GRAY)
-    assert np.array_equal(found.x_NTD.ravel(), x.astype(np.float32).ravel())
+    found = read_image_file(save(tmp_path / "x.npy", x), GRAY)
+    assert np.array_equal(found.ravel(), x.astype(np.float32).ravel())
 
 
 def test_an_npz_with_several_arrays_gives_the_one_called_x(tmp_path):
     path, image_HW = tmp_path / "several.npz", bytes_of(6, 6)
     np.savez(path, labels=np.arange(3), x=image_HW)
-    alone = read_image_files([save(tmp_path / "alone.npy", image_HW)], GRAY)
-    assert np.array_equal(read_image_files([path], GRAY).x_NTD, alone.x_NTD)
+    alone = read_image_file(save(tmp_path / "alone.npy", image_HW), GRAY)
+    assert np.array_equal(read_image_file(path, GRAY), alone)
 
 
 def test_a_photograph_is_turned_upright(tmp_path):
@@ -79,7 +78,7 @@ def test_a_photograph_is_turned_upright(tmp_path):
     exif[0x0112] = 6  # the camera was turned: show it a quarter turn clockwise
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png", exif=exif)
     upright.save(tmp_path / "upright.png")
-    turned, straight = read_image_files([tmp_path / "turned.png", tmp_path / "upright.png"], COLOR).x_NTD
+    turned, straight = (read_image_file(tmp_path / f"{name}.png", COLOR) for name in ("turned", "upright"))
     assert np.array_equal(turned, straight)
 
 
@@ -89,8 +88,8 @@ def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
     image = Image.fromarray(pixels).convert(mode)
     transparency = {"transparency": bytes([100, 200])} if mode == "P" else {}
     image.save(tmp_path / "image.png", **transparency)
-    found = read_image_files([tmp_path / "image.png"], COLOR)
-    assert np.array_equal(found.x_NTD.ravel(), pixels.ravel() / np.float32(255))
+    found = read_image_file(tmp_path / "image.png", COLOR)
+    assert np.array_equal(found.ravel(), pixels.ravel() / np.float32(255))
 
 
 @pytest.mark.parametrize(
@@ -113,13 +112,13 @@ def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
 def test_wrong_pixels_are_refused_by_file(tmp_path, assert_one_sentence, name, array, part):
     path = save(tmp_path / name, array)
     with pytest.raises(RunError) as error:
-        read_image_files([path], GRAY)
+        read_image_file(path, GRAY)
     assert_one_sentence(error, path, part)
 
 
 def test_wrong_arrays_for_a_color_format_say_how_many_channels(tmp_path, assert_one_sentence):
     with pytest.raises(RunError) as error:
-        read_image_files([save(tmp_path / "gray.npy", bytes_of(6, 4))], COLOR)
+        read_image_file(save(tmp_path / "gray.npy", bytes_of(6, 4)), COLOR)
     assert_one_sentence(error, "6x4 with 3 channels or sequences of 24 steps")
 
 
@@ -136,7 +135,7 @@ def test_what_cannot_be_read_is_refused_by_file(tmp_path, assert_one_sentence, n
         whole = save(tmp_path / f"whole{path.suffix}", bytes_of(6, 6)).read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(RunError) as error:
-        read_image_files([path], GRAY)
+        read_image_file(path, GRAY)
     assert_one_sentence(error, path)
 
 
@@ -156,22 +155,16 @@ def test_nothing_is_ever_unpickled(tmp_path, assert_one_sentence, name):
     trap = np.array([Trap(sprung)], dtype=object)
     (np.save if name.endswith(".npy") else np.savez)(path, trap)
     with pytest.raises(RunError) as error:
-        read_image_files([path], GRAY)
+        read_image_file(path, GRAY)
     assert_one_sentence(error, path)
     path.write_bytes(pickle.dumps(Trap(sprung)))
     with pytest.raises(RunError):
-        read_image_files([path], GRAY)
+        read_image_file(path, GRAY)
     assert not sprung.exists()
 
 
 def test_an_npz_of_several_arrays_without_x_is_refused(tmp_path, assert_one_sentence):
     np.savez(tmp_path / "several.npz", a=bytes_of(6, 6), b=bytes_of(6, 6))
     with pytest.raises(RunError) as error:
-        read_image_files([tmp_path / "several.npz"], GRAY)
+        read_image_file(tmp_path / "several.npz", GRAY)
     assert_one_sentence(error, tmp_path / "several.npz", "2 arrays")
-
-
-def test_no_files_at_all_is_wrong_usage(assert_one_sentence):
-    with pytest.raises(UsageError) as error:
-        read_image_files([], GRAY)
-    assert_one_sentence(error)

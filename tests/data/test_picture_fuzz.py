@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.images import ImageFormat, read_image_files
+from auxrnn.data.images import ImageFormat
 from auxrnn.data.pictures.decoding import decode, read_header
+from auxrnn.data.pictures.image_files import read_image_file
 from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
 from auxrnn.errors import RunError
 
@@ -95,12 +96,12 @@ def test_a_damaged_single_picture_is_read_or_refused(tmp_path, data, seed):
     path = tmp_path / "fuzzed.jpg"
     path.write_bytes(mutate(data, seed))
     try:
-        found = read_image_files([path], ImageFormat(3, 2, 3, is_resized=True))
+        found = read_image_file(path, ImageFormat(3, 2, 3, is_resized=True))
     except RunError as error:
         sentence = str(error)
     else:
         sentence = f"{path} is whole; "
-        assert found.x_NTD.shape == (1, 6, 3)
+        assert found.shape == (1, 6, 3)
     assert sentence.startswith(str(path))
     assert "; " in sentence
     assert "\n" not in sentence
@@ -111,4 +112,4 @@ def test_every_seed_is_a_picture_that_can_be_read(tmp_path, seed):
     path = tmp_path / "seed.png"
     path.write_bytes(seed)
     assert (*decode(path, channels=3).size,) == read_header(path)[1::-1]
-    assert read_image_files([path], ImageFormat(3, 2, 3, is_resized=True)).x_NTD.any()
+    assert read_image_file(path, ImageFormat(3, 2, 3, is_resized=True)).any()

@@ -10,17 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from auxrnn.data.images import ImageFormat, read_image_files
+from auxrnn.data.examples import ExampleError
+from auxrnn.data.images import ImageFormat
 from auxrnn.data.pictures.decoding import (
     MOST_PIXELS,
-    Header,
-    PictureError,
+    PictureHeader,
     decode,
     draw_crop,
     quiet,
     read_header,
     resize,
 )
+from auxrnn.data.pictures.image_files import read_image_file
 from auxrnn.errors import RunError
 
 LENGTHS = st.integers(1, 300)
@@ -82,7 +83,7 @@ def test_a_picture_of_any_mode_is_read_in_gray_and_in_color(tmp_path, mode, suff
     image.save(tmp_path / f"image{suffix}", **options)
     with quiet():
         found_HWC = pixels_of(tmp_path / f"image{suffix}", channels)
-        assert read_header(tmp_path / f"image{suffix}") == Header(3, 8, is_gray)
+        assert read_header(tmp_path / f"image{suffix}") == PictureHeader(3, 8, is_gray)
     assert found_HWC.shape == (3, 8, channels)
     # Color spaces with other axes come back within a few of 255 steps.
     slack = 3 if mode in ("LAB", "YCbCr") else 0
@@ -108,7 +109,7 @@ def test_sixteen_bits_are_rounded_to_the_nearest_of_eight(tmp_path, suffix):
 )
 def test_pixels_of_no_known_scale_are_refused(tmp_path, assert_one_sentence, array, part):
     Image.fromarray(array).save(tmp_path / "deep.tif")
-    with pytest.raises(PictureError) as error:
+    with pytest.raises(ExampleError) as error:
         decode(tmp_path / "deep.tif", channels=1)
     assert_one_sentence(error, part)
 
@@ -202,34 +203,34 @@ def test_crops_are_the_recorded_ones_and_every_one_can_be_drawn():
 @pytest.mark.parametrize(
     ("width", "height"), [(10_001, 10_000), (9_500, 10_527), (20_000, 20_000), (2**31 - 1, 2**31 - 1)]
 )
-def test_a_bomb_is_refused_by_its_header_and_its_size_named(tmp_path, assert_one_sentence, width, height):
+def test_a_bomb_is_refused_by_its_header(tmp_path, assert_one_sentence, width, height):
     path = write_png_header(tmp_path / "bomb.png", width=width, height=height)
     for read in (read_header, lambda path: decode(path, channels=3)):
-        with pytest.raises(PictureError) as error, quiet():
+        with pytest.raises(ExampleError) as error, quiet():
             read(path)
-        assert_one_sentence(error, f"{width * height:,} pixels", f"{MOST_PIXELS:,}")
+        assert_one_sentence(error, f"has more than {MOST_PIXELS:,} pixels")
     with pytest.raises(RunError) as error:
-        read_image_files([path], ImageFormat(4, 4, 3, is_resized=True))
-    assert_one_sentence(error, path, f"{width * height:,} pixels")
+        read_image_file(path, ImageFormat(4, 4, 3, is_resized=True))
+    assert_one_sentence(error, path, f"more than {MOST_PIXELS:,} pixels")
 
 
 def test_a_large_picture_below_the_limit_gives_no_warning(tmp_path):
     path = write_png_header(tmp_path / "large.png", width=9_400, height=9_600)
     with quiet():
-        assert read_header(path) == Header(9_600, 9_400, is_gray=False)
+        assert read_header(path) == PictureHeader(9_600, 9_400, is_gray=False)
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 5), (5, 0)])
 def test_a_picture_without_pixels_is_refused(tmp_path, width, height):
     path = write_png_header(tmp_path / "flat.png", width=width, height=height)
-    with pytest.raises(PictureError):
+    with pytest.raises(ExampleError):
         read_header(path)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, assert_one_sentence):
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.raises(RunError) as error:
-        read_image_files([tmp_path / "pipe.png"], ImageFormat(4, 4, 3))
+        read_image_file(tmp_path / "pipe.png", ImageFormat(4, 4, 3))
     assert_one_sentence(error, tmp_path / "pipe.png", "it is not a file")
 
 
@@ -245,13 +246,13 @@ def test_a_document_named_as_a_picture_starts_no_program(tmp_path):
     path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
     with Image.open(path) as image:
         assert image.format == "EPS"
-    with pytest.raises(PictureError, match="damaged or of another kind"):
+    with pytest.raises(ExampleError, match="damaged or of another kind"):
         read_header(path)
 
 
 def test_single_files_are_resized_where_the_format_says_so(tmp_path):
     image_HWC = bytes_of(12, 20, 3)
     Image.fromarray(image_HWC).save(tmp_path / "one.png")
-    found = read_image_files([tmp_path / "one.png"], ImageFormat(4, 4, 3, is_resized=True))
+    found = read_image_file(tmp_path / "one.png", ImageFormat(4, 4, 3, is_resized=True))
     expected = resize(Image.fromarray(image_HWC), (4, 4)).reshape(1, 16, 3) / np.float32(255)
-    assert np.array_equal(found.x_NTD, expected)
+    assert np.array_equal(found, expected)

@@ -19,9 +19,10 @@ from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
 from auxrnn.data.fitting import count_all_characters
 from auxrnn.data.formats import Format
-from auxrnn.data.images import ImageFormat, read_image_files
+from auxrnn.data.images import ImageFormat
 from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.paths import find_source
+from auxrnn.data.pictures.image_files import read_image_file
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array, make_encoding
 from auxrnn.data.texts import TextFormat
@@ -68,9 +69,9 @@ def count_unknown(inputs: Split, form: Format) -> Counter[str]:
 
 
 def _read_image_file(file: Path, path: Path, form: ImageFormat) -> Inputs:
-    sequences = read_image_files([file], form)
-    names = tuple(name.replace(str(file), str(path), 1) for name in sequences.names)
-    return Inputs(from_array(sequences.x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), names)
+    x_NTD = read_image_file(file, form)
+    names = (str(path),) if len(x_NTD) == 1 else tuple(f"{path}[{index}]" for index in range(len(x_NTD)))
+    return Inputs(from_array(x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), names)
 
 
 def _in_chunks(examples: Iterable[Example], form: Format, *, own_name: tuple[str, str] | None) -> Iterator[Inputs]:

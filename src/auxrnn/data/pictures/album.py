@@ -1,4 +1,4 @@
-"""Many picture files become examples: looked at once for their sizes, then decoded by all cores, in order.
+"""Many picture files become examples: their headers are read first, then all are decoded in threads, in order.
 
 Memory does not grow with the number of pictures: a handful is decoded, handed on and forgotten.
 """
@@ -6,7 +6,7 @@ Memory does not grow with the number of pictures: a handful is decoded, handed o
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -14,28 +14,28 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
-from auxrnn.data.examples import Example, Part, Problems, Understood
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Understood
 from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.pictures.decoding import Header, PictureError, decode, draw_crop, quiet, read_header, resize
+from auxrnn.data.pictures.decoding import PictureHeader, decode, draw_crop, quiet, read_header, resize
 from auxrnn.errors import UsageError
 
 MOST_SIDE = 10_000
-PICTURES_PER_THREAD = 16
+NUM_THREADS = os.cpu_count() or 1
+HANDFUL_PICTURES = 16 * NUM_THREADS
 HANDFUL_BYTES = 2**28
 """About how much memory the pictures take that are decoded at a time; a single one may take more."""
 BYTES_PER_PIXEL = 8
 """What pillow needs for a pixel: four bytes, twice when it is converted."""
 NAMED_SIZES = 3
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 Pixels = UInt8[np.ndarray, "T C"]
 
 
 class Picture(NamedTuple):
-    """A picture that was found but not opened."""
+    """A picture file, and what becomes known of it."""
 
     path: Path
     relative: str
@@ -44,26 +44,18 @@ class Picture(NamedTuple):
     part: Part | None
     group: str
     """The folder of its class, which may not come out empty."""
+    header: PictureHeader = PictureHeader(0, 0, is_gray=False)
+    num_crops: int = 0
 
     @property
     def place(self) -> str:
         """The file, as an error message names it."""
         return printable(self.path)
 
-
-class Wanted(NamedTuple):
-    """What a user may ask of pictures."""
-
-    image_size: int | None = None
-    enlarge_to: int | None = None
-
-
-class Planned(NamedTuple):
-    """A picture, what its header says, and how many crops are made of it."""
-
-    picture: Picture
-    header: Header
-    num_crops: int = 0
+    @property
+    def is_training(self) -> bool:
+        """Whether it may be cropped."""
+        return self.part in (None, "train")
 
 
 def check_image_size(image_size: int | None) -> None:
@@ -73,176 +65,156 @@ def check_image_size(image_size: int | None) -> None:
 
 
 def read_album(
-    pictures: Sequence[Picture], wanted: Wanted, *, name: str, kind: str, problems: Problems, like: Format | None
+    pictures: Sequence[Picture],
+    *,
+    name: str,
+    kind: str,
+    image_size: int | None,
+    enlarge_to: int | None,
+    problems: Problems,
+    like: Format | None,
 ) -> Understood:
-    """Look at all pictures, and say what they are; those that cannot be read are left out and counted.
+    """Read the headers of all pictures, and return what they are; those that cannot be read are skipped and counted.
 
-    With an enlargement, crops of each training picture follow it, all resized as the picture is. With a format (`like`)
-    pictures fit it, and none are cropped.
+    With `enlarge_to`, seeded crops follow each training picture until there are so many training examples. With a
+    format (`like`), pictures fit it, and none are cropped.
     """
-    found = _read_headers(pictures, problems)
+    headers = _in_threads(lambda picture: read_header(picture.path), pictures, problems, cost=lambda _picture: 1)
+    found = [picture._replace(header=header) for picture, header in headers]
     if like is None:
-        form = _choose_format([planned.header for planned in found], wanted.image_size, name)
-        planned = found if wanted.enlarge_to is None else _plan_crops(found, wanted.enlarge_to)
+        form = _choose_format([picture.header for picture in found], image_size, name)
+        found = found if enlarge_to is None else _plan_crops(found, enlarge_to)
+    elif isinstance(like, ImageFormat):
+        form = like
+        found = found if form.is_resized else [picture for picture in found if _has_size(picture, form, problems)]
     else:
-        form = _check_kind(like, name)
-        planned = found if form.is_resized else _keep_size(found, form, problems)
-    num_examples = sum(1 + item.num_crops for item in planned)
+        raise UsageError(f"{name} holds images, and the other data does not; give data of the same kind")
+    num_examples = sum(1 + picture.num_crops for picture in found)
+    groups = dict.fromkeys(picture.group for picture in pictures)
     return Understood(
-        description=f"{kind}, {_describe(planned, form, num_examples)}",
+        description=f"{kind}, {_describe(found, form)}",
         format=form,
-        examples=_read_examples(planned, form, problems),
+        examples=_read_examples(found, form, groups, problems),
         num_examples=num_examples,
         num_bytes=num_examples * form.height * form.width * form.channels,
     )
 
 
-def _read_headers(pictures: Sequence[Picture], problems: Problems) -> list[Planned]:
-    found: list[Planned] = []
-    for picture, future in _in_threads(_read_one_header, pictures, lambda _picture: 1):
-        try:
-            found.append(Planned(picture, future.result()))
-        except PictureError as error:
-            problems.skip(picture.place, error.what)
-    _refuse_empty(pictures, Counter(planned.picture.group for planned in found), problems)
-    return found
-
-
-def _read_one_header(picture: Picture) -> Header:
-    return read_header(picture.path)
-
-
-def _refuse_empty(pictures: Sequence[Picture], num_read: Counter[str], problems: Problems) -> None:
-    for group in dict.fromkeys(picture.group for picture in pictures):
-        if not num_read[group]:
-            problems.refuse(group, "has no images that can be read", "add some or remove the folder")
-
-
-def _choose_format(headers: Sequence[Header], image_size: int | None, name: str) -> ImageFormat:
+def _choose_format(headers: Sequence[PictureHeader], image_size: int | None, name: str) -> ImageFormat:
     channels = 1 if headers and all(header.is_gray for header in headers) else 3
     if image_size is not None:
         return ImageFormat(image_size, image_size, channels, is_resized=True)
-    sizes = [size for size, _ in Counter((header.width, header.height) for header in headers).most_common()]
+    sizes = [size for size, _count in Counter(header[:2] for header in headers).most_common()]
     if len(sizes) > 1:
-        some = [f"{width}x{height}" for width, height in sizes[:NAMED_SIZES]]
+        some = [f"{width}x{height}" for height, width in sizes[:NAMED_SIZES]]
         listed = ", ".join(some + ["..."] * (len(sizes) > NAMED_SIZES))
         raise UsageError(f"{name}: images have different sizes ({listed}); give --image-size")
-    # Nothing is left of the pictures only where problems are gathered; then any size will do.
-    width, height = sizes[0] if sizes else (1, 1)
+    # If no picture can be read, the format does not matter: the reader refuses the folder.
+    height, width = sizes[0] if sizes else (1, 1)
     return ImageFormat(height, width, channels)
 
 
-def _check_kind(like: Format, name: str) -> ImageFormat:
-    if not isinstance(like, ImageFormat):
-        raise UsageError(f"{name} holds images, which the other data are not; give data of the same kind")
-    return like
+def _has_size(picture: Picture, form: ImageFormat, problems: Problems) -> bool:
+    height, width, _is_gray = picture.header
+    if (height, width) == (form.height, form.width):
+        return True
+    what = f"is an image of {height}x{width} pixels (height x width)"
+    problems.refuse(picture.place, what, f"resize it to {form.height}x{form.width}")
+    return False
 
 
-def _keep_size(found: Sequence[Planned], form: ImageFormat, problems: Problems) -> list[Planned]:
-    """Keep pictures of the size that a format has; it resizes none."""
-    kept: list[Planned] = []
-    for planned in found:
-        height, width, _ = planned.header
-        if (height, width) == (form.height, form.width):
-            kept.append(planned)
-            continue
-        what = f"is an image of {height}x{width} pixels (height x width)"
-        problems.refuse(planned.picture.place, what, f"resize it to {form.height}x{form.width}")
-    return kept
-
-
-def _plan_crops(found: Sequence[Planned], enlarge_to: int) -> list[Planned]:
+def _plan_crops(pictures: Sequence[Picture], enlarge_to: int) -> list[Picture]:
     """Share the crops evenly among the training pictures: two counts differ by one at most, also inside a class."""
-    num_training = sum(_is_training(planned.picture) for planned in found)
+    num_training = sum(picture.is_training for picture in pictures)
     if enlarge_to < num_training:
-        cure = f"give at least {num_training}"
-        raise UsageError(f"--enlarge-to is {enlarge_to}, and there are {num_training} training images; {cure}")
-    plan: list[Planned] = []
+        found = f"--enlarge-to is {enlarge_to}, and there are {num_training} training images"
+        raise UsageError(f"{found}; give at least {num_training}")
+    planned = []
     num_seen = num_given = 0
-    for planned in found:
-        if _is_training(planned.picture):
-            num_seen += 1
-            due = (enlarge_to - num_training) * num_seen // num_training
-            plan.append(planned._replace(num_crops=due - num_given))
-            num_given = due
-        else:
-            plan.append(planned)
-    return plan
+    for picture in pictures:
+        num_seen += picture.is_training
+        num_due = (enlarge_to - num_training) * num_seen // max(num_training, 1)
+        planned.append(picture._replace(num_crops=num_due - num_given))
+        num_given = num_due
+    return planned
 
 
-def _is_training(picture: Picture) -> bool:
-    return picture.part in (None, "train")
-
-
-def _describe(planned: Sequence[Planned], form: ImageFormat, num_examples: int) -> str:
-    labels = {item.picture.label for item in planned} - {None}
+def _describe(pictures: Sequence[Picture], form: ImageFormat) -> str:
+    labels = {picture.label for picture in pictures} - {None}
     classes = f"{len(labels)} classes, " if labels else ""
     size = f"{'resized to ' if form.is_resized else ''}{form.height}x{form.width} pixels"
     colors = "gray" if form.channels == 1 else "color"
-    num_crops = num_examples - len(planned)
+    num_crops = sum(picture.num_crops for picture in pictures)
     crops = f", with {num_crops:,} random crops of the training images" if num_crops else ""
-    return f"{len(planned):,} images, {classes}{size}, {colors}{crops}"
+    return f"{len(pictures):,} images, {classes}{size}, {colors}{crops}"
 
 
-def _read_examples(planned: Sequence[Planned], form: ImageFormat, problems: Problems) -> Iterator[Example]:
-    num_read: Counter[str] = Counter()
+def _read_examples(
+    pictures: Sequence[Picture], form: ImageFormat, groups: dict[str, None], problems: Problems
+) -> Iterator[Example]:
+    """Yield each picture and then its crops; refuse groups of which no picture could be read."""
+    empty = dict(groups)
 
-    def count_bytes(item: Planned) -> int:
-        num_values = form.height * form.width * form.channels * (1 + item.num_crops)
-        return num_values + item.header.height * item.header.width * BYTES_PER_PIXEL
+    def count_bytes(picture: Picture) -> int:
+        num_values = form.height * form.width * form.channels * (1 + picture.num_crops)
+        return num_values + picture.header.height * picture.header.width * BYTES_PER_PIXEL
 
-    with closing(_in_threads(lambda item: _read_one(item, form), planned, count_bytes)) as results:
-        for item, future in results:
-            try:
-                views = future.result()
-            except PictureError as error:
-                problems.skip(item.picture.place, error.what)
-                continue
-            num_read[item.picture.group] += 1
-            yield from _to_examples(item.picture, views)
-    _refuse_empty([item.picture for item in planned], num_read, problems)
-
-
-def _to_examples(picture: Picture, views: Sequence[Pixels]) -> Iterator[Example]:
-    place, label, part = picture.place, picture.label, picture.part
-    yield Example(views[0], label, place, part)
-    for number, view_TC in enumerate(views[1:], start=1):
-        yield Example(view_TC, label, f"{place}, crop {number}", part, origin=place)
+    with closing(_in_threads(lambda picture: _decode(picture, form), pictures, problems, cost=count_bytes)) as decoded:
+        for picture, views in decoded:
+            empty.pop(picture.group, None)
+            place, label, part = picture.place, picture.label, picture.part
+            yield Example(views[0], label, place, part)
+            for number, view_TC in enumerate(views[1:], start=1):
+                yield Example(view_TC, label, f"{place}, crop {number}", part, origin=place)
+    for group in empty:
+        problems.refuse(group, "has no images that can be read", "add some or remove the folder")
 
 
-def _read_one(item: Planned, form: ImageFormat) -> list[Pixels]:
+def _decode(picture: Picture, form: ImageFormat) -> list[Pixels]:
     """Decode a picture once, for itself and all its crops."""
-    image = decode(item.picture.path, channels=form.channels)
+    image = decode(picture.path, channels=form.channels)
     size = (form.height, form.width)
     if not form.is_resized and (image.height, image.width) != size:
-        raise PictureError("is of another size than its header said", "save it again")
-    crops = [draw_crop(item.picture.relative, number, image.size) for number in range(1, item.num_crops + 1)]
+        raise ExampleError("is of another size than its header said", "save it again")
+    crops = [draw_crop(picture.relative, number, image.size) for number in range(1, picture.num_crops + 1)]
     views = [resize(image, size), *(resize(image, size, box=box) for box in crops)]
     return [view_HWC.reshape(-1, form.channels) for view_HWC in views]
 
 
 def _in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item], cost: Callable[[Item], int]
-) -> Generator[tuple[Item, "Future[Result]"], None, None]:
-    """Give all items in order, each with what a function made of it; nothing runs while the caller has its turn."""
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for handful in _in_handfuls(items, cost):
+    function: Callable[[Picture], Result],
+    pictures: Sequence[Picture],
+    problems: Problems,
+    *,
+    cost: Callable[[Picture], int],
+) -> Generator[tuple[Picture, Result], None, None]:
+    """Yield each picture with what a function makes of it, in order; skip those that raise `ExampleError`."""
+
+    def attempt(picture: Picture) -> Result | ExampleError:
+        try:
+            return function(picture)
+        except ExampleError as error:
+            return error
+
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        for handful in _in_handfuls(pictures, cost):
             with quiet():
-                futures = [pool.submit(function, item) for item in handful]
-                wait(futures)
-            yield from zip(handful, futures, strict=True)
+                results = list(pool.map(attempt, handful))
+            for picture, result in zip(handful, results, strict=True):
+                if isinstance(result, ExampleError):
+                    problems.skip(picture.place, result.what)
+                else:
+                    yield picture, result
 
 
-def _in_handfuls(items: Sequence[Item], cost: Callable[[Item], int]) -> Iterator[list[Item]]:
-    handful: list[Item] = []
+def _in_handfuls(pictures: Sequence[Picture], cost: Callable[[Picture], int]) -> Iterator[list[Picture]]:
+    handful: list[Picture] = []
     total = 0
-    for item in items:
-        if handful and (
-            len(handful) >= PICTURES_PER_THREAD * (os.cpu_count() or 1) or total + cost(item) > HANDFUL_BYTES
-        ):
+    for picture in pictures:
+        if handful and (len(handful) >= HANDFUL_PICTURES or total + cost(picture) > HANDFUL_BYTES):
             yield handful
             handful, total = [], 0
-        handful.append(item)
-        total += cost(item)
+        handful.append(picture)
+        total += cost(picture)
     if handful:
         yield handful

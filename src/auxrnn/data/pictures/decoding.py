@@ -1,11 +1,10 @@
 """One picture file becomes pixels: opened, turned upright, converted to bytes, cropped, resized.
 
-A picture that cannot be used raises `PictureError`; nothing else leaves this file. Dimension letters: `H` and `W` rows
+A picture that cannot be used raises `ExampleError`; nothing else leaves this file. Dimension letters: `H` and `W` rows
 and columns of a picture, `C` its channels.
 """
 
 import hashlib
-import re
 import stat
 import warnings
 from collections.abc import Iterator
@@ -17,17 +16,17 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import ExifTags, Image
 
+from auxrnn.data.examples import ExampleError
+
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP", "TIFF")
 """The kinds of pictures, as pillow calls them; it knows others, and some of these start programs (EPS)."""
 MOST_PIXELS = 100_000_000
-"""A picture of more pixels is not decoded: some hundred bytes of a file can stand for gigabytes."""
+"""A picture of more pixels is not decoded: a few hundred bytes of a file can stand for gigabytes."""
 GRAY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 """What pillow calls pixels without color; palettes count as color."""
 WIDE_MODES = GRAY_MODES[3:]
 """What pillow calls pixels of more than 8 bits; its own conversion would cut the values off."""
 BAND_PIXELS = 2**20
-LEAST_CROP = (6, 10)
-"""The smallest part of a side that a crop keeps: six tenths."""
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -37,23 +36,13 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""What turns a photograph upright, by the orientation that its camera wrote into it."""
-KINDS_CURE = "give a PNG or JPEG image"
+"""What turns a photograph upright, by the EXIF orientation that its camera wrote into it."""
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom of a part of a picture, in pixels."""
 
 
-class PictureError(ValueError):
-    """Why a picture cannot be used ("cannot be read as an image (...)"), and what to do."""
-
-    def __init__(self, what: str, cure: str) -> None:
-        super().__init__(f"{what}; {cure}")
-        self.what = what
-        self.cure = cure
-
-
-class Header(NamedTuple):
+class PictureHeader(NamedTuple):
     """What is known of a picture without decoding it; the size is that of the upright picture."""
 
     height: int
@@ -61,16 +50,16 @@ class Header(NamedTuple):
     is_gray: bool
 
 
-def read_header(path: Path) -> Header:
-    """Say what a picture is, from the first bytes of its file."""
+def read_header(path: Path) -> PictureHeader:
+    """Return the size and color of a picture, from the first bytes of its file."""
     with _opened(path) as image:
         width, height = image.size
         is_turned = _orientation(image) >= 5
-        return Header(*((width, height) if is_turned else (height, width)), image.mode in GRAY_MODES)
+        return PictureHeader(*((width, height) if is_turned else (height, width)), image.mode in GRAY_MODES)
 
 
 def decode(path: Path, *, channels: int) -> Image.Image:
-    """Give a picture upright, in gray (one channel) or in color (three), whatever its mode.
+    """Return a picture upright, in gray (one channel) or in color (three), whatever its mode.
 
     Transparency is ignored; of an animation or several pages, the first counts. 16 bits of gray are divided by 257,
     floats from 0 to 1 multiplied by 255, both rounded.
@@ -81,9 +70,9 @@ def decode(path: Path, *, channels: int) -> Image.Image:
         # Pillow would carry a transparent color through each conversion, and warns where it cannot.
         image.info.pop("transparency", None)
         narrow = _narrow(image) if image.mode in WIDE_MODES else image
-        mode = "L" if channels == 1 else "RGB"
         if narrow.mode not in ("RGB", *GRAY_MODES):
             narrow = narrow.convert("RGB")  # some kinds of color have no way to gray but this
+        mode = "L" if channels == 1 else "RGB"
         converted = narrow if narrow.mode == mode else narrow.convert(mode)
         return converted if method is None else converted.transpose(method)
 
@@ -91,7 +80,7 @@ def decode(path: Path, *, channels: int) -> Image.Image:
 def resize(
     image: Image.Image, size: tuple[int, int] | None = None, *, box: Box | None = None
 ) -> UInt8[np.ndarray, "H W C"]:
-    """Give the pixels of a picture, or of a box in it, squeezed to a height and width; nothing is cut off.
+    """Return the pixels of a picture, or of a box in it, squeezed to a height and width; nothing is cut off.
 
     Each pixel of a smaller picture is the average of those that fall into it; a larger picture is bilinear.
     """
@@ -110,15 +99,13 @@ def draw_crop(name: str, number: int, size: tuple[int, int]) -> Box:
     """
     digest = hashlib.sha256(f"{name}:{number}".encode("utf-8", "surrogateescape")).digest()
     draws = [int.from_bytes(digest[start : start + 8], "big") for start in range(0, 32, 8)]
-    (left, right), (top, bottom) = (
-        _draw_span(length, draws=(draws[axis], draws[axis + 2])) for axis, length in enumerate(size)
-    )
+    (left, right), (top, bottom) = (_draw_span(size[axis], draws[axis], draws[axis + 2]) for axis in (0, 1))
     return left, top, right, bottom
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep pillow's warnings from the user: what is wrong with a picture is said once, by name.
+    """Silence pillow's warnings: what is wrong with a picture is said once, by name.
 
     Warnings are switched for the whole process, so this belongs around threads, never inside one.
     """
@@ -128,14 +115,14 @@ def quiet() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Say shortly why a file could not be read."""
+    """Return in a few words why a file could not be read."""
     text = error.strerror if isinstance(error, OSError) else None
     return text or "it is damaged or of another kind"
 
 
-def _draw_span(length: int, *, draws: tuple[int, int]) -> tuple[int, int]:
+def _draw_span(length: int, *draws: int) -> tuple[int, int]:
     """Turn two draws of 64 bits into a part of a line: its length first, then where it lies."""
-    least = -(-length * LEAST_CROP[0] // LEAST_CROP[1])
+    least = -(-length * 6 // 10)
     span = least + (draws[0] * (length - least + 1) >> 64)
     start = draws[1] * (length - span + 1) >> 64
     return start, start + span
@@ -146,27 +133,24 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     try:
         # Opening a pipe would wait for its other end.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise PictureError("cannot be read as an image (it is not a file)", KINDS_CURE)
+            raise _unreadable("it is not a file")
         # Given a path, pillow maps some files into memory, and then turns some kinds of TIFF wrongly.
         with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
-            num_pixels = image.width * image.height
-            if num_pixels > MOST_PIXELS:
-                raise _too_large(num_pixels)
-            if num_pixels < 1:
-                raise PictureError("cannot be read as an image (it has no pixels)", KINDS_CURE)
+            if image.width * image.height > MOST_PIXELS:
+                raise Image.DecompressionBombError
+            if image.width * image.height < 1:
+                raise _unreadable("it has no pixels")
             yield image
-    except PictureError:
+    except ExampleError:
         raise
     except Image.DecompressionBombError as error:
-        # Pillow does not give the size of what it refuses, but says it.
-        said = re.search(r"\d+", str(error))
-        raise _too_large(int(said[0]) if said else 2 * MOST_PIXELS) from error
+        raise ExampleError(f"has more than {MOST_PIXELS:,} pixels", "make it smaller") from error
     except Exception as error:  # pillow reports damage by many kinds of exception
-        raise PictureError(f"cannot be read as an image ({reason(error)})", KINDS_CURE) from error
+        raise _unreadable(reason(error)) from error
 
 
-def _too_large(num_pixels: int) -> PictureError:
-    return PictureError(f"has {num_pixels:,} pixels (the limit is {MOST_PIXELS:,})", "make it smaller")
+def _unreadable(why: str) -> ExampleError:
+    return ExampleError(f"cannot be read as an image ({why})", "give a PNG or JPEG image")
 
 
 def _orientation(image: Image.Image) -> int:
@@ -176,13 +160,13 @@ def _orientation(image: Image.Image) -> int:
     try:
         # The method of PNG files would decode the picture to look for more behind it.
         found = Image.Image.getexif(image).get(ExifTags.Base.Orientation)
-    except Exception:  # damaged notes of a camera do no harm to the picture
+    except Exception:  # damaged EXIF data does no harm to the picture
         return 1
     return found if isinstance(found, int) and found in UPRIGHT else 1
 
 
 def _narrow(image: Image.Image) -> Image.Image:
-    """Give gray pixels of more than 8 bits in 8; a band of rows at a time, since each takes many times the space."""
+    """Convert gray pixels of more than 8 bits to 8; a band of rows at a time, since each takes many times the space."""
     narrow_HW = np.empty((image.height, image.width), dtype=np.uint8)
     num_rows = max(1, BAND_PIXELS // image.width)
     for top in range(0, image.height, num_rows):
@@ -191,14 +175,10 @@ def _narrow(image: Image.Image) -> Image.Image:
     return Image.fromarray(narrow_HW)
 
 
-def _narrow_band(pixels: Shaped[np.ndarray, "H W"], mode: str) -> UInt8[np.ndarray, "H W"]:
+def _narrow_band(pixels: Shaped[np.ndarray, "H W"], mode: str) -> Shaped[np.ndarray, "H W"]:
     low, high = pixels.min(), pixels.max()
-    if mode == "F":
-        if not (low >= 0 and high <= 1):
-            raise PictureError("has floats outside of 0 to 1", "divide them by their largest possible value")
-        scaled: Shaped[np.ndarray, "H W"] = np.rint(pixels * 255)
-    elif not (low >= 0 and high <= 65535):
-        raise PictureError("has pixels of more than 16 bits", "convert it to 8 bits")
-    else:
-        scaled = (pixels.astype(np.uint32) + 128) // 257
-    return scaled.astype(np.uint8)
+    if mode == "F" and not (low >= 0 and high <= 1):
+        raise ExampleError("has floats outside of 0 to 1", "divide them by their largest possible value")
+    if not (low >= 0 and high <= 65535):
+        raise ExampleError("has pixels of more than 16 bits", "convert it to 8 bits")
+    return np.rint(pixels * 255) if mode == "F" else (pixels.astype(np.uint32) + 128) // 257

@@ -9,7 +9,7 @@ import numpy as np
 from auxrnn.data.examples import Part, Problems, Source, Understood
 from auxrnn.data.folders import Tree, find_files, printable
 from auxrnn.data.formats import Format
-from auxrnn.data.pictures.album import Picture, Wanted, check_image_size, read_album
+from auxrnn.data.pictures.album import Picture, check_image_size, read_album
 from auxrnn.data.pictures.decoding import reason
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, image_folder_source
 from auxrnn.data.pictures.matlab import MatlabError, Variable, read_matlab
@@ -48,10 +48,17 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
         listed = [item for part in LISTS for item in read_list(folder / LISTS[part], part, problems)]
         breeds = _name_breeds(folder, listed, problems)
         pictures = _match(folder, tree, listed, problems)
-        wanted = Wanted(options.image_size, options.enlarge_to)
         is_enlarged = options.enlarge_to is not None and like is None
         kind = "Stanford Dogs, the paper's enlargement approximated" if is_enlarged else "Stanford Dogs"
-        understood = read_album(pictures, wanted, name=name, kind=kind, problems=problems, like=like)
+        understood = read_album(
+            pictures,
+            name=name,
+            kind=kind,
+            image_size=options.image_size,
+            enlarge_to=options.enlarge_to,
+            problems=problems,
+            like=like,
+        )
         return understood._replace(class_names=breeds)
 
     plain = {"reader": "dogs", **options._asdict()}

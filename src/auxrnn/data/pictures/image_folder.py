@@ -3,17 +3,16 @@
 The first level is the class, however deep its pictures lie below; a class called `unlabeled` has pictures without one.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.examples import SPLIT_NAMES, Part, Problems, Source, Understood
 from auxrnn.data.folders import Names, Tree, find_files, has_file, printable
 from auxrnn.data.formats import Format
-from auxrnn.data.pictures.album import Picture, Wanted, check_image_size, read_album
+from auxrnn.data.pictures.album import Picture, check_image_size, read_album
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-"""How the names of pictures end, in lower case; what a file is, its content says."""
+"""How the names of pictures end, in lower case; the format of a file is told from its content."""
 UNLABELED: Part = "unlabeled"
 ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
 LAYOUT = "give it one sub-folder of images for each class, or train/, val/ and test/ with such folders in them"
@@ -27,7 +26,7 @@ class ImageOptions(NamedTuple):
     enlarge_to: int | None = None
     """Add seeded crops of the training images until there are so many."""
     has_labels: bool = True
-    """Whether folders are classes; if not, every picture counts, wherever it lies, and has no label."""
+    """Whether folders are classes; if not, every picture counts, wherever it is, and has no label."""
 
 
 class ClassFolder(NamedTuple):
@@ -38,28 +37,34 @@ class ClassFolder(NamedTuple):
 
 
 def find_image_folder(folder: Path, *, has_labels: bool = True) -> bool:
-    """Say whether a folder holds images, in folders of their own where these are the labels; cheap."""
+    """Return whether a folder holds images, in sub-folders where these are the labels; cheap."""
     return has_file(folder, suffixes=PICTURE_SUFFIXES, least_depth=2 if has_labels else 1)
 
 
 def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Source:
-    """Find all images below a folder; how they must lie there, the top of this file says."""
+    """Return all images below a folder, laid out as the top of this file says."""
     check_image_size(options.image_size)
     tree = find_files(folder, suffixes=PICTURE_SUFFIXES)
 
     def read(problems: Problems, like: Format | None) -> Understood:
         tree.report(problems, what="an image")
-        pictures = sort_into_classes(tree, problems) if options.has_labels else _take_all(tree, problems)
-        wanted = Wanted(options.image_size, options.enlarge_to if options.has_labels else None)
-        return read_album(pictures, wanted, name=name, kind="folder of images", problems=problems, like=like)
+        return read_album(
+            _sort_into_classes(tree, problems) if options.has_labels else _take_all(tree, problems),
+            name=name,
+            kind="folder of images",
+            image_size=options.image_size,
+            enlarge_to=options.enlarge_to if options.has_labels else None,
+            problems=problems,
+            like=like,
+        )
 
     # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
     plain = {"reader": "image_folder", "below": tree.shared_folder(), **options._asdict()}
     return Source(name, tree.paths(), plain, read)
 
 
-def sort_into_classes(tree: Tree, problems: Problems) -> list[Picture]:
-    """Give each picture the class and the part of its folder: training first, each part by name."""
+def _sort_into_classes(tree: Tree, problems: Problems) -> list[Picture]:
+    """Return each picture with the class and the part of its folder: training first, each part by name."""
     classes = _find_classes(tree, problems)
     if not any(found.label is not None for found in classes.values()):
         problems.refuse(printable(tree.folder), "has no class folders", LAYOUT)
@@ -79,11 +84,11 @@ def sort_into_classes(tree: Tree, problems: Problems) -> list[Picture]:
 
 
 def _find_classes(tree: Tree, problems: Problems) -> dict[Names, ClassFolder]:
-    """Say which folders are classes: those of the first level, or of the second below train/, val/ and test/."""
+    """Return the folders that are classes: those of the first level, or of the second below train/, val/ and test/."""
     first = [names[0] for names in tree.folders if len(names) == 1]
     parted = {name for name in first if name.lower() in SPLIT_NAMES}
     has_classes = {names[0] for names in tree.folders if len(names) == 2}
-    # A class may be called train, too: there it has pictures in it, and neighbors with other names.
+    # A class may be called train, too: then it holds pictures itself, beside folders with other names.
     if not parted or not (parted & has_classes or parted | {UNLABELED} >= set(first)):
         return {(name,): _to_class(tree, (name,), None, problems) for name in first}
     classes: dict[Names, ClassFolder] = {}
@@ -92,7 +97,11 @@ def _find_classes(tree: Tree, problems: Problems) -> dict[Names, ClassFolder]:
             classes[names] = _to_class(tree, names, SPLIT_NAMES[names[0].lower()], problems)
         elif names[0].lower() == UNLABELED and len(names) == 1:
             classes[names] = ClassFolder(None, UNLABELED)
-    _refuse_strays(tree, set(first) - parted, problems)
+    filled = {names[0] for names in tree.files if len(names) > 1}
+    for name in sorted(filled.intersection(first) - parted):
+        if name.lower() != UNLABELED:
+            cure = "move it away, or into train/ if it is a class"
+            problems.refuse(tree.place((name,)), "lies beside train/, val/ and test/ and holds images", cure)
     return classes
 
 
@@ -105,17 +114,9 @@ def _to_class(tree: Tree, names: Names, part: Part | None, problems: Problems) -
     return ClassFolder(printable(label), part)
 
 
-def _refuse_strays(tree: Tree, names: set[str], problems: Problems) -> None:
-    filled = {file[0] for file in tree.files if len(file) > 1}
-    for name in sorted(names & filled):
-        if name.lower() != UNLABELED:
-            cure = "move it away, or into train/ where it is a class"
-            problems.refuse(tree.place((name,)), "lies beside train/, val/ and test/ and holds images", cure)
-
-
 def _take_all(tree: Tree, problems: Problems) -> list[Picture]:
     group = printable(tree.folder)
     if not tree.files:
         problems.refuse(group, "has no images", f"give a folder with some ({', '.join(PICTURE_SUFFIXES)})")
-    pairs: Sequence[tuple[Names, Path]] = list(zip(tree.files, tree.paths(), strict=True))
+    pairs = zip(tree.files, tree.paths(), strict=True)
     return [Picture(path, "/".join(names), None, None, group) for names, path in pairs]
