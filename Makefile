@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests run on two processes with one thread each, so that they do not fight over the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
-.PHONY: help demo bench test slow check format golden setup clean
+.PHONY: help demo bench test slow check docs format golden setup clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -23,12 +23,17 @@ test: $(VENV)/.ready ## the tests, under five minutes on two cores
 slow: $(VENV)/.ready ## what takes longer: learning, long kill-and-resume loops, memory, the whole demo
 	$(PYTEST) -m slow --timeout 1800
 
-check: $(VENV)/.ready ## format, lint, types, import layers and tests: what CI runs
+check: $(VENV)/.ready ## format, lint, types, import layers, tests and documents: what CI runs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) docs
 	$(MAKE) test
+
+docs: $(VENV)/.ready ## the documentation site, in build/site; its pages must ask no other server for anything
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	! grep -rnE --include='*.html' '<(script|img|link|iframe|source)[^>]*(src|href)="?https?:' build/site
 
 format: $(VENV)/.ready ## format the code and mend what can be mended
 	$(BIN)/ruff format .
