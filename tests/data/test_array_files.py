@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.lib import format as npy
+from numpy.lib import format as npy_format
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers import array_files
+from auxrnn.data.numbers import npy
 from auxrnn.data.numbers.arrays import array_source
 from auxrnn.errors import RunError
 
@@ -39,7 +39,7 @@ def to_bytes(array):
 def header(descr="<f8", shape=(5, 400), *, version=(1, 0)):
     """Give the first bytes of an .npy file, true or not."""
     file = io.BytesIO()
-    write = npy.write_array_header_1_0 if version == (1, 0) else npy.write_array_header_2_0
+    write = npy_format.write_array_header_1_0 if version == (1, 0) else npy_format.write_array_header_2_0
     write(file, {"descr": descr, "fortran_order": False, "shape": shape})
     return file.getvalue()
 
@@ -175,13 +175,13 @@ def test_a_locked_archive_is_refused(tmp_path, assert_one_sentence):
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, assert_one_sentence, monkeypatch, compression):
-    monkeypatch.setattr(array_files, "SUSPICIOUS_UNPACKED", 2**22)
+    monkeypatch.setattr(npy, "SUSPICIOUS_UNPACKED", 2**22)
     path = pack(tmp_path / "x.npz", to_bytes(np.zeros((2**10, 2**10))), compression=compression)
-    monkeypatch.setattr(array_files, "SUSPICIOUS_RATIO", 900)
+    monkeypatch.setattr(npy, "SUSPICIOUS_RATIO", 900)
     assert_one_sentence(refuse(path), path, "would unpack from", "8,388,736 bytes")
-    monkeypatch.setattr(array_files, "SUSPICIOUS_UNPACKED", 2**24)
+    monkeypatch.setattr(npy, "SUSPICIOUS_UNPACKED", 2**24)
     assert len(read(path)) == 2**10
-    monkeypatch.setattr(array_files, "LARGEST_UNPACKED", 2**22)
+    monkeypatch.setattr(npy, "LARGEST_UNPACKED", 2**22)
     assert_one_sentence(refuse(path), path, "would unpack from")
 
 
@@ -195,7 +195,7 @@ def test_a_size_that_only_the_archive_claims_is_refused(tmp_path, assert_one_sen
 
 
 def test_what_must_be_loaded_at_once_has_a_limit(tmp_path, assert_one_sentence, monkeypatch):
-    monkeypatch.setattr(array_files, "LARGEST_LOADED", X_NT.nbytes - 1)
+    monkeypatch.setattr(npy, "LARGEST_LOADED", X_NT.nbytes - 1)
     np.savez(tmp_path / "rows.npz", x=X_NT)
     assert len(read(tmp_path / "rows.npz")) == 5
     np.savez(tmp_path / "columns.npz", x=np.asfortranarray(X_NT))

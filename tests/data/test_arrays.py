@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers import array_files
+from auxrnn.data.numbers import npy
 from auxrnn.data.numbers.arrays import array_source, is_array_folder
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
@@ -74,7 +74,7 @@ def test_numbers_of_any_width_become_floats(tmp_path, dtype):
 
 
 def test_a_large_array_is_read_block_by_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(array_files, "BLOCK_BYTES", 7 * 8)
+    monkeypatch.setattr(npy, "BLOCK_BYTES", 7 * 8)
     x = np.random.default_rng(0).standard_normal((10, 3)).astype(np.float32)
     for path in (save(tmp_path / "data.npz", x=x), save_folder(tmp_path / "data", x=x)):
         assert np.array_equal(np.stack(values(read(path, has_labels=False)[1]))[..., 0], x)
@@ -220,18 +220,18 @@ WRONG = {
     "one-label": ({"x": X_NTD, "y": np.array(1)}, "y has the shape [] where [3] is needed"),
     "few-labels": ({"x": X_NTD, "y": Y_N[:2]}, "y has 2 entries where there are 3 sequences"),
     "complex-labels": ({"x": X_NTD, "y": Y_N * 1j}, "y holds values of type complex128"),
-    "half-labels": ({"x": X_NTD, "y": Y_N / 2}, "y, example 2 is 0.5, which is no class"),
-    "endless-labels": ({"x": X_NTD, "y": Y_N * np.array([1, np.inf, 1])}, "y, example 1 is inf, which is no class"),
-    "broken-words": ({"x": X_NTD, "y": np.array([b"a", b"\xff", b"c"])}, "y, example 1 is no valid text"),
-    "half-a-character": ({"x": X_NTD, "y": np.array(["a", "b", "\ud800"])}, "y, example 2 is no valid text"),
+    "half-labels": ({"x": X_NTD, "y": Y_N / 2}, "x, example 2 has the label 0.5; save whole numbers"),
+    "endless-labels": ({"x": X_NTD, "y": Y_N * np.array([1, np.inf, 1])}, "x, example 1 has the label inf"),
+    "broken-words": ({"x": X_NTD, "y": np.array([b"a", b"\xff", b"c"])}, "x, example 1 has a label that is not valid text"),
+    "half-a-character": ({"x": X_NTD, "y": np.array(["a", "b", "\ud800"])}, "x, example 2 has a label that is not valid text"),
     "few-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N[:2]}, "lengths has 2 entries where there are 3"),
     "broken-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 0.5}, "lengths holds values of type float64"),
-    "long": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 3}, "lengths, example 1 is 5; give a length from 1 to 4"),
-    "negative": ({"x": X_NTD, "y": Y_N, "lengths": Y_N - 1}, "lengths, example 0 is -1; give a length from 1 to 4"),
-    "nan": ({"x": np.array([[1, 2], [3, np.nan], [0, 0]]), "y": Y_N}, "x, example 1, step 1 is NaN; fill it in"),
-    "endless": ({"x": np.array([[1, 2], [3, 0], [-np.inf, 0]]), "y": Y_N}, "x, example 2, step 0 is infinite"),
-    "channel": ({"x": np.where(X_NTD == 13, np.nan, X_NTD), "y": Y_N}, "x, example 1, step 2, channel 1 is NaN"),
-    "too-large": ({"x": X_NTD.astype("f8") * 1e38, "y": Y_N}, "step 2, channel 0 is 4e+38, too large for 32-bit"),
+    "long": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 3}, "x, example 1 has the length 5; give it a length from 1 to 4"),
+    "negative": ({"x": X_NTD, "y": Y_N, "lengths": Y_N - 1}, "x, example 0 has the length -1; give it a length from 1 to 4"),
+    "nan": ({"x": np.array([[1, 2], [3, np.nan], [0, 0]]), "y": Y_N}, "x, example 1 has NaN at step 1; fill it in"),
+    "endless": ({"x": np.array([[1, 2], [3, 0], [-np.inf, 0]]), "y": Y_N}, "x, example 2 has an infinite value at step 0"),
+    "channel": ({"x": np.where(X_NTD == 13, np.nan, X_NTD), "y": Y_N}, "x, example 1 has NaN at step 2, channel 1"),
+    "too-large": ({"x": X_NTD.astype("f8") * 1e38, "y": Y_N}, "has 4e+38, too large for 32-bit floats, at step 2, channel 0"),
     "two-x": ({"X": X_NTD, "data": X_NTD}, "holds both X and data; keep one of them"),
     "two-val": ({"x_val": X_NTD, "x_valid": X_NTD}, "holds both x_val and x_valid; keep one of them"),
     "x-and-test": ({"x": X_NTD, "x_test": X_NTD}, "holds both x and x_test; call the first x_train"),
@@ -265,14 +265,12 @@ def test_a_patient_reader_finds_all_wrong_examples(tmp_path):
     x = np.array([[1, 2], [np.nan, 0], [3, 4], [5, np.inf], [6, 7]])
     y, lengths = np.array([0, 0, 0.5, 1, 1]), np.array([2, 2, 2, 2, 9])
     path, problems = save(tmp_path / "data.npz", x=x, y=y, lengths=lengths), Problems(is_patient=True)
-    assert [example.place for example in read(path, problems=problems)[1]] == [
-        f"{path}, x, example 0", f"{path}, x, example 2",
-    ]  # fmt: skip
+    assert [example.place for example in read(path, problems=problems)[1]] == [f"{path}, x, example 0"]
     assert [sentence.partition(";")[0].removeprefix(f"{path}, ") for sentence in problems.refused] == [
-        "x, example 1, step 0 is NaN",
-        "y, example 2 is 0.5, which is no class",
-        "x, example 3, step 1 is infinite",
-        "lengths, example 4 is 9",
+        "x, example 1 has NaN at step 0",
+        "x, example 2 has the label 0.5",
+        "x, example 3 has an infinite value at step 1",
+        "x, example 4 has the length 9",
     ]
 
 

@@ -5,7 +5,8 @@ which come as they are needed and never all at once. What is wrong goes to `Prob
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -94,6 +95,16 @@ class Problems:
         self.num_refused += 1
         if len(self.refused) < MOST_KEPT:
             self.refused.append(sentence)
+
+    @contextmanager
+    def noting_errors(self) -> Iterator[None]:
+        """Let a patient reader go on after a file that cannot be read any further."""
+        try:
+            yield
+        except RunError as error:
+            if not self.is_patient:
+                raise
+            self.note(str(error))
 
     def skip(self, place: str, what: str) -> None:
         """Leave an example out, and count it: "FILE, line 7 has no text"."""

@@ -1,1 +1,1 @@
-"""Arrays of numbers, and time series in the UCR/UEA format."""
+"""Arrays of numbers (.npy, .npz), and time series in the UCR/UEA format (.ts)."""

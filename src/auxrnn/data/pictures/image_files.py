@@ -10,10 +10,12 @@ from jaxtyping import Float32, Shaped, UInt8
 
 from auxrnn.data.examples import ExampleError
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.pictures.decoding import decode, quiet, reason, resize
+from auxrnn.data.numbers.npy import list_keys, load_array, open_array
+from auxrnn.data.pictures.decoding import decode, quiet, resize
 from auxrnn.errors import RunError
 
 Pixels = Shaped[np.ndarray, "..."]
+PIXELS = "give pixels as uint8, or as floats from 0 to 1"
 
 
 def read_image_file(path: Path, image_format: ImageFormat) -> Float32[np.ndarray, "N T D"]:
@@ -61,27 +63,15 @@ def _read_picture(path: Path, image_format: ImageFormat) -> UInt8[np.ndarray, "H
 
 
 def _read_array(path: Path) -> Pixels:
-    array = _load_array(path)
-    if array.size == 0 or (array.dtype != np.uint8 and array.dtype.kind != "f"):
-        found = "nothing" if array.size == 0 else f"values of type {array.dtype}"
-        raise RunError(f"{path} holds {found}; give pixels as uint8, or as floats from 0 to 1")
-    if array.dtype != np.uint8 and not (array.min() >= 0 and array.max() <= 1):
+    keys = list_keys(path) if path.suffix.lower() == ".npz" else None
+    if keys is not None and len(keys) != 1 and "x" not in keys:
+        raise RunError(f"{path} holds {len(keys)} arrays and none called x; save the images in it under the name x")
+    key = None if keys is None else keys[0] if len(keys) == 1 else "x"
+    array = load_array(open_array(path, key, kinds="uf", cure=PIXELS))
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind != "f":
+        raise RunError(f"{path} holds values of type {array.dtype}; {PIXELS}")
+    if not (array.min() >= 0 and array.max() <= 1):
         raise RunError(f"{path} holds floats outside of 0 to 1; divide them by their largest possible value")
-    return array if array.dtype == np.uint8 else array.astype(np.float32)
-
-
-def _load_array(path: Path) -> Pixels:
-    try:
-        # Numpy leaves a file that it opens itself open where an archive is damaged.
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            names = loaded.files
-            name = names[0] if len(names) == 1 else "x"
-            array: Pixels | None = loaded[name] if name in names else None
-    except Exception as error:  # numpy and zipfile report damage by many kinds of exception
-        raise RunError(f"{path} cannot be read as an array ({reason(error)}); save it with numpy again") from error
-    if array is None:
-        raise RunError(f"{path} holds {len(names)} arrays and none called x; save the images in it under the name x")
-    return array
+    return array.astype(np.float32)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -141,28 +140,17 @@ def _open_all(
     files = []
     for part, path in parts.items():
         kind, layout = KINDS[path.suffix.lower()], chosen
-        with _noting(problems):
+        with problems.noting_errors():
             if path != first:
                 layout = find_again(path, kind.read_columns(path), chosen, first=first, needs_label=needs_label)
             files.append(TableFile(path, part, kind, layout))
     return files
 
 
-@contextmanager
-def _noting(problems: Problems) -> Iterator[None]:
-    """Let a patient reader go on after a file that cannot be read."""
-    try:
-        yield
-    except RunError as error:
-        if not problems.is_patient:
-            raise
-        problems.note(str(error))
-
-
 def _read_examples(files: Sequence[TableFile], text_format: TextFormat, problems: Problems) -> Iterator[Example]:
     for file in files:
         num_refused, is_empty = problems.num_refused, True
-        with _noting(problems):
+        with problems.noting_errors():
             for row in file.kind.read_rows(file.path, file.layout, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {row.number}"
                 try:
