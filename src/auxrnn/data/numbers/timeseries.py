@@ -1,38 +1,46 @@
-"""Time series in the .ts format of the UCR and UEA archives: a header of `@` lines, then a case a line.
+"""Time series in the .ts format of the UCR and UEA archives: a header of `@` lines, then one case per line.
 
 A case is its channels, separated by ":", of values separated by ",", and the class last. Lengths may differ from
 case to case; what a header says of them is wrong in some files of the archives, and not needed.
 """
 
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
+from auxrnn.data.examples import (
+    Example,
+    ExampleError,
+    Part,
+    Plain,
+    Problems,
+    Source,
+    Understood,
+    normalize_label,
+)
 from auxrnn.data.formats import Format
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
 
 LONGEST_LINE = 2**26
 MISSING = ("", "?", "nan")
-WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
-HOW_TO_WRITE = "write lines such as @problemName NAME and @classLabel true A B, a line @data, and then a case a line"
+HOW_TO_WRITE = (
+    "write lines such as @problemName NAME and @classLabel true A B, a line @data, and then one case per line"
+)
 
 
-class Line(NamedTuple):
+class TaggedLine(NamedTuple):
     """A line that is neither blank nor a comment."""
 
     place: str
     text: str
 
 
-class Header(NamedTuple):
+class SeriesHeader(NamedTuple):
     """What a file says of its cases."""
 
     num_channels: int | None
@@ -43,9 +51,9 @@ class Header(NamedTuple):
     """The classes that may come; empty where any may."""
 
     @property
-    def num_last(self) -> int:
-        """How many fields of a case come after its channels."""
-        return int(self.has_classes or self.has_targets)
+    def has_last(self) -> bool:
+        """Whether a case has a field after its channels."""
+        return self.has_classes or self.has_targets
 
 
 class SeriesFile(NamedTuple):
@@ -53,7 +61,7 @@ class SeriesFile(NamedTuple):
 
     path: Path
     part: Part | None
-    header: Header
+    header: SeriesHeader
     num_channels: int
     num_values: int
     """About how many values it holds: as if all cases were like the first."""
@@ -69,7 +77,7 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
         raise UsageError("no .ts files are given; name at least one")
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        opened = [_open(path, part, has_labels=has_labels) for part, path in paths]
+        opened = [_open(path, part, needs_labels=has_labels and part != "unlabeled") for part, path in paths]
         num_channels = opened[0].num_channels
         for file in opened[1:]:
             if file.num_channels != num_channels:
@@ -85,96 +93,94 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
     return Source(name, [path for _part, path in paths], plain, read)
 
 
-def _open(path: Path, part: Part | None, *, has_labels: bool) -> SeriesFile:
-    with _open_bytes(path) as file:
-        lines = _read_lines(file, path)
-        header = _read_header(lines, path)
-        if has_labels and part != "unlabeled" and not header.has_classes:
-            found = "numbers to predict and no classes" if header.has_targets else "no labels"
-            cure = "write a line @classLabel true A B, and the class at the end of each case after a colon"
-            raise UsageError(f"{path} has {found}; {cure}")
-        first = next(lines, None)
-        num_bytes = path.stat().st_size
+def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
+    lines = _read_lines(path)
+    header = _read_header(lines, path)
+    if needs_labels and not header.has_classes:
+        found = "numbers to predict and no classes" if header.has_targets else "no labels"
+        cure = "write a line @classLabel true A B, and the class at the end of each case after a colon"
+        raise UsageError(f"{path} has {found}; {cure}")
+    first = next(lines, None)
     if first is None:
-        raise RunError(f"{path} has no cases after its line @data; write a case a line")
-    num_fields = first.text.count(":") + 1 - header.num_last
+        raise RunError(f"{path} has no cases after its line @data; write one case per line")
+    num_fields = first.text.count(":") + 1 - int(header.has_last)
     if num_fields == 0:
         raise RunError(f"{first.place} has only one field; write the values, a colon, and the class")
-    num_values = (first.text.count(",") + num_fields) * num_bytes // len(first.text)
+    num_values = (first.text.count(",") + num_fields) * path.stat().st_size // len(first.text)
     return SeriesFile(path, part, header, header.num_channels or num_fields, num_values)
 
 
 def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[Example]:
     for file in files:
-        with _open_bytes(file.path) as opened:
-            lines = _read_lines(opened, file.path)
-            _read_header(lines, file.path)
-            for line in lines:
-                example = _read_case(line, file, problems)
-                if example is not None:
-                    yield example
+        lines = _read_lines(file.path)
+        _read_header(lines, file.path)
+        for place, text in lines:
+            *channels, last = text.split(":") + [""] * (not file.header.has_last)
+            try:
+                value_TD = _read_values(channels, file.num_channels)
+                label = _read_class(last.strip(), file.header)
+            except ExampleError as error:
+                problems.refuse(place, error.what, error.cure)
+                continue
+            if len(value_TD):
+                yield Example(value_TD, label, place, file.part)
+            else:
+                problems.skip(place, "is empty")
 
 
-@contextmanager
-def _open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
+def _read_lines(path: Path) -> Iterator[TaggedLine]:
+    number = 0
     try:
         with path.open("rb") as file:
-            yield file
+            while raw := file.readline(LONGEST_LINE + 1):
+                number += 1
+                place = f"{path}, line {number}"
+                if len(raw) > LONGEST_LINE:
+                    cure = "write one case per line, or shorter ones"
+                    raise RunError(f"{place} is longer than {LONGEST_LINE:,} bytes; {cure}")
+                text = _decode(raw).removeprefix("\ufeff").strip()
+                if text and not text.startswith("#"):
+                    yield TaggedLine(place, text)
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error.strerror}); check that the file is there") from error
 
 
-def _read_lines(file: io.BufferedIOBase, path: Path) -> Iterator[Line]:
-    number = 0
-    while raw := file.readline(LONGEST_LINE + 1):
-        number += 1
-        place = f"{path}, line {number}"
-        if len(raw) > LONGEST_LINE:
-            raise RunError(f"{place} is longer than {LONGEST_LINE:,} bytes; write one case a line, or shorter ones")
-        text = _decode(raw).removeprefix("\ufeff").strip()
-        if text and not text.startswith("#"):
-            yield Line(place, text)
-
-
 def _decode(raw: bytes) -> str:
-    """Give a line as text; comments of the archives are not always UTF-8, and any byte is a character of latin-1."""
+    """Return a line as text; comments of the archives are not always UTF-8, and any byte is a character of latin-1."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
 
 
-def _read_header(lines: Iterator[Line], path: Path) -> Header:
+def _read_header(lines: Iterator[TaggedLine], path: Path) -> SeriesHeader:
     """Read up to the line @data."""
-    tags: dict[str, Line] = {}
-    for line in lines:
-        name, _, rest = line.text.replace("\t", " ").partition(" ")
+    tags: dict[str, TaggedLine] = {}
+    for place, text in lines:
+        name, _, rest = text.replace("\t", " ").partition(" ")
         if name.lower() == "@data":
             return _understand(tags)
         if not name.startswith("@"):
-            raise RunError(f"{line.place} is no line of a header, and no line @data comes before; {HOW_TO_WRITE}")
-        tags[name.lower()] = Line(line.place, rest.strip())
+            raise RunError(f"{place} is not a header line, and no line @data comes before it; {HOW_TO_WRITE}")
+        tags[name.lower()] = TaggedLine(place, rest.strip())
     raise RunError(f"{path} has no line @data; {HOW_TO_WRITE}")
 
 
-def _understand(tags: Mapping[str, Line]) -> Header:
-    if _says(tags, "@timestamps"):
-        place = tags["@timestamps"].place
-        raise RunError(f"{place} says that there are time stamps, which are not read; write the values alone")
-    has_classes = _says(tags, "@classlabel")
-    classes = tags["@classlabel"].text.split()[1:] if has_classes else []
+def _understand(tags: Mapping[str, TaggedLine]) -> SeriesHeader:
+    if _is_true(tags, "@timestamps"):
+        raise RunError(f"{tags['@timestamps'].place} announces time stamps, which are not read; write the values alone")
     dimensions = tags.get("@dimensions", tags.get("@dimension"))
     if dimensions is not None and not re.fullmatch("0*[1-9][0-9]{0,8}", dimensions.text, re.ASCII):
-        raise RunError(
-            f"{dimensions.place} says {dimensions.text[:40]!r} dimensions; write how many channels there are"
-        )
+        found = f"{dimensions.place} says {dimensions.text[:40]!r} dimensions"
+        raise RunError(f"{found}; write how many channels there are")
+    has_classes = _is_true(tags, "@classlabel")
+    has_targets = not has_classes and _is_true(tags, "@targetlabel")
+    classes = tags["@classlabel"].text.split()[1:] if has_classes else []
     num_channels = None if dimensions is None else int(dimensions.text)
-    has_targets = not has_classes and _says(tags, "@targetlabel")
-    return Header(num_channels, has_classes, has_targets, frozenset(map(_to_class, classes)))
+    return SeriesHeader(num_channels, has_classes, has_targets, frozenset(map(normalize_label, classes)))
 
 
-def _says(tags: Mapping[str, Line], name: str) -> bool:
-    """Say whether a tag is true; one that is not there is false."""
+def _is_true(tags: Mapping[str, TaggedLine], name: str) -> bool:
     if name not in tags:
         return False
     word = tags[name].text.partition(" ")[0].lower()
@@ -183,46 +189,30 @@ def _says(tags: Mapping[str, Line], name: str) -> bool:
     return word == "true"
 
 
-def _to_class(word: str) -> str:
-    """Give whole numbers without a fraction: one file of a pair may call a class 1.0, the other 1."""
-    match = WHOLE_NUMBER.fullmatch(word)
-    return word if match is None else match[1]
-
-
-def _read_case(line: Line, file: SeriesFile, problems: Problems) -> Example | None:
-    fields = line.text.split(":")
-    channels, last = (fields[:-1], fields[-1].strip()) if file.header.num_last else (fields, "")
-    if len(channels) != file.num_channels:
-        what = f"has {count_channels(len(channels))} where {count_channels(file.num_channels)} must be"
-        cure = "put a colon after each channel, and say in @dimensions how many there are"
-        problems.refuse(line.place, what, cure)
+def _read_class(word: str, header: SeriesHeader) -> str | None:
+    if not header.has_classes or word in ("", "?"):
         return None
-    value_TD = _read_values(channels, line.place, problems)
-    if value_TD is None:
-        return None
-    label = _to_class(last) if file.header.has_classes and last not in ("", "?") else None
-    if label is not None and file.header.classes and label not in file.header.classes:
-        what = f"has the class {last[:40]!r}, which the header does not list"
-        problems.refuse(line.place, what, "correct it, or add it to the line @classLabel")
-        return None
-    return Example(value_TD, label, line.place, file.part)
+    label = normalize_label(word)
+    if header.classes and label not in header.classes:
+        what = f"has the class {word[:40]!r}, which the header does not list"
+        raise ExampleError(what, "correct it, or add it to the line @classLabel")
+    return label
 
 
-def _read_values(channels: Sequence[str], place: str, problems: Problems) -> Float32[np.ndarray, "T D"] | None:
+def _read_values(channels: Sequence[str], num_channels: int) -> Float32[np.ndarray, "T D"]:
+    if len(channels) != num_channels:
+        what = f"has {count_channels(len(channels))} instead of {count_channels(num_channels)}"
+        raise ExampleError(what, "put a colon after each channel, and say in @dimensions how many there are")
     if not any(channel.strip() for channel in channels):
-        problems.skip(place, "is empty")
-        return None
+        return np.zeros((0, num_channels), dtype=np.float32)
     try:
         parsed = [_parse(channel) for channel in channels]
     except ValueError:
-        problems.refuse(place, *_find_wrong_value(channels))
-        return None
-    lengths = [len(value_T) for value_T in parsed]
-    if min(lengths) != max(lengths):
-        other = next(number for number, length in enumerate(lengths) if length != lengths[0])
-        what = f"has {lengths[0]} values in channel 1 and {lengths[other]} in channel {other + 1}"
-        problems.refuse(place, what, "give all channels of a case the same length")
-        return None
+        raise _find_wrong_value(channels) from None
+    for number, value_T in enumerate(parsed, start=1):
+        if len(value_T) != len(parsed[0]):
+            what = f"has {len(parsed[0])} values in channel 1 and {len(value_T)} in channel {number}"
+            raise ExampleError(what, "give all channels of a case the same length")
     return np.stack(parsed, axis=1)
 
 
@@ -239,8 +229,8 @@ def _parse(channel: str) -> Float32[np.ndarray, " T"]:
     return value_T
 
 
-def _find_wrong_value(channels: Sequence[str]) -> tuple[str, str]:
-    """Say what is wrong with the first value that `_parse` does not read, and the cure."""
+def _find_wrong_value(channels: Sequence[str]) -> ExampleError:
+    """Return what is wrong with the first value that `_parse` does not read."""
     for channel_number, channel in enumerate(channels, start=1):
         for number, text in enumerate(channel.split(","), start=1):
             where = f"value {number} of channel {channel_number}"
@@ -248,6 +238,7 @@ def _find_wrong_value(channels: Sequence[str]) -> tuple[str, str]:
                 _parse(text)
             except ValueError:
                 if text.strip().lower() in MISSING:
-                    return f"has no number as {where}", "fill in what is missing, or leave the case out"
-                return f"has {text.strip()[:40]!r} as {where}", "write finite 32-bit floats, separated by commas"
+                    return ExampleError(f"has no number as {where}", "fill in what is missing, or omit the case")
+                what = f"has {text.strip()[:40]!r} as {where}"
+                return ExampleError(what, "write finite 32-bit floats, separated by commas")
     raise AssertionError("one of the values was wrong a moment ago")
