@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from auxrnn.bench import NUM_CLASSES, Call, SpeedSizes, torch_modules
 from auxrnn.config import RunConfig, Window, decided
+from auxrnn.models.network import LossTerms, Network, classification_loss
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.rmsprop import RMSProp
-from auxrnn.training.step import Network, Task, as_recurrent, back_propagate, classification_loss, compute_losses
+from auxrnn.training.optimizers import RMSProp, back_propagate
 
 FULL_BPTT = "full_bptt"
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -62,7 +62,8 @@ def points(sizes: StepSizes) -> list[tuple[str, int]]:
 def build_step(system: str, num_steps: int, sizes: StepSizes) -> Call:
     """Return losses, gradients, clipping and update of a system on one batch; built once in each process."""
     config = configure(system, sizes)
-    network = as_recurrent(build_network(config, InputSpec(1, None, NUM_CLASSES, num_steps)))
+    network = build_network(config, InputSpec(1, None, NUM_CLASSES, num_steps))
+    assert isinstance(network, Network)
     rng = Draws(config.seed, "bench", 0).rng("pixels and classes")
     label_B = torch.randint(NUM_CLASSES, (sizes.batch_size,), generator=rng)
     x_BTD = torch.rand(sizes.batch_size, num_steps, 1, generator=rng)
@@ -93,8 +94,8 @@ class FullBPTT(nn.Module):
     def forward(self, x_TBD: Tensor, draws: Draws) -> Tensor:
         """Return the logits of the classes."""
         last_BH = self.lstm(self.embedding(x_TBD))[1][0][0]
-        kept_CF = self.classifier.draw_kept(draws.rng("classifier drop-connect"))
-        logits_BC: Tensor = self.classifier(last_BH, kept_CF)
+        mask_CF = self.classifier.draw_dropconnect_mask(draws.rng("classifier drop-connect"))
+        logits_BC: Tensor = self.classifier(last_BH, mask_CF)
         return logits_BC
 
 
@@ -117,12 +118,12 @@ def auxiliary_step(network: Network, batch: SequenceBatch, *, config: RunConfig)
     """Return a training step of the library with an auxiliary loss and scheduled sampling half way."""
     optimizer = RMSProp(network.parameters(), lr=config.schedule.lr)
     window: Window = decided(config.loss.supervised_window)
-    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=window)
+    terms = LossTerms(is_supervised=True, is_auxiliary=True, supervised_window=window)
     numbers = itertools.count()
 
     def step() -> None:
         draws = Draws(config.seed, "bench", next(numbers))
-        losses = compute_losses(network, batch, task=task, draws=draws, true_probability=0.5)
+        losses = network.losses(batch, terms=terms, draws=draws, true_probability=0.5)
         back_propagate(network, losses.combine(config.loss.auxiliary_weight), clip_norm=config.schedule.clip_norm)
         optimizer.step()
 

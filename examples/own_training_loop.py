@@ -12,12 +12,11 @@ from auxrnn import (
     Encoder,
     Geometry,
     Head,
+    LossTerms,
     Network,
     Reconstruct,
     SequenceBatch,
-    Task,
     TokenEmbedding,
-    compute_losses,
 )
 from auxrnn.auxiliary.losses import sum_cross_entropy
 from auxrnn.models.decoder import feed_sampled
@@ -63,12 +62,11 @@ def main(num_updates: int = 200) -> None:
     torch.manual_seed(0)
     network, rng = make_network(), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    task = Task(is_supervised=True, is_auxiliary=True, supervised_window=8)
+    terms = LossTerms(is_supervised=True, is_auxiliary=True, supervised_window=8)
     for step in range(num_updates):
-        losses = compute_losses(
-            network,
+        losses = network.losses(
             make_batch(rng),
-            task=task,
+            terms=terms,
             draws=Draws(0, "joint", step),
             true_probability=1 - step / (2 * num_updates),
         )

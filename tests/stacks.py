@@ -8,7 +8,7 @@ from torch import Tensor
 
 from auxrnn.kernels import lstm as kernel
 from auxrnn.kernels.library import INSTRUCTION_SETS, load_kernel
-from auxrnn.structs import Places, RNNState
+from auxrnn.structs import RNNState, StateQuery
 
 BUILDS = [name for name in INSTRUCTION_SETS if load_kernel(name) is not None]
 """The builds that are there and that this processor can run."""
@@ -31,7 +31,7 @@ class Pass(NamedTuple):
     x_BT: Tensor
     weights: list[Tensor]
     start: RNNState
-    places: Places
+    places: StateQuery
     begin_B: Tensor | None = None
 
     def sources(self):
@@ -50,8 +50,8 @@ class Pass(NamedTuple):
 
     def read(self, **options):
         """Run the kernel; give all outputs, and h and c at the places."""
-        outputs = kernel.run_stack(self.x_BT, self.weights, self.start, self.places, begin_B=self.begin_B, **options)
-        return outputs.h_BTH, *outputs.at_places
+        outputs = kernel.forward(self.x_BT, self.weights, self.start, self.places, begin_B=self.begin_B, **options)
+        return outputs.h_BTH, *outputs.states
 
 
 def draw_pass(sizes, *, is_token=False, is_late=False, seed=0):
@@ -69,7 +69,7 @@ def draw_pass(sizes, *, is_token=False, is_late=False, seed=0):
         weights += [weight_ih, draw(4 * hidden, hidden, scale=hidden**-0.5), draw(4 * hidden, scale=0.5)]
     x_BT = torch.randint(inputs, (rows, steps), generator=rng) if is_token else draw(rows, steps, inputs, scale=1.0)
     start = RNNState(*(draw(layers, rows, hidden, scale=0.5) for _ in range(2)))
-    at = Places(
+    at = StateQuery(
         torch.randint(max(rows, 1), (places,), generator=rng), torch.randint(steps + 1, (places,), generator=rng)
     )
     begin_B = torch.randint(-2, steps + 3, (rows,), generator=rng) if is_late else None

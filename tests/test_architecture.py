@@ -14,7 +14,7 @@ ALLOWED_BESIDE_BPTT = {
     "models/cells/gru.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
-    "training/rmsprop.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
+    "training/optimizers.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
     "bench.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),
     "experiments/remembering.py": ({"inference_mode"}, "pictures of rebuilt images need no graph"),
 }
@@ -50,7 +50,7 @@ def called_names(tree):
 
 
 def test_the_source_is_found():
-    assert {"bptt.py", "models/encoder.py", "training/step.py"} <= set(FILES)
+    assert {"bptt.py", "models/encoder.py", "models/network.py"} <= set(FILES)
 
 
 def test_gradients_are_cut_in_bptt_alone_or_for_a_listed_reason():

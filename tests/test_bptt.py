@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from auxrnn import bptt
-from auxrnn.bptt import Reading
-from auxrnn.models.cells.walking import GRID
+from auxrnn.bptt import GradientWindow
+from auxrnn.models.cells.recurrence import GRID
 from slow_reference import read as read_slowly
 from tiny import make_encoder
 
@@ -44,7 +44,7 @@ def embed(encoder, x_BTD):
 @pytest.mark.parametrize("window", [0, 1, 4, GRID, T - 1, T, T + 9, "full"])
 def test_any_window_gives_the_values_of_a_plain_lstm(encoder, x_BTD, window):
     _, (h_LBH, c_LBH) = as_nn_lstm(encoder)(embed(encoder, x_BTD))
-    state = bptt.read(encoder, x_BTD, window=window)
+    state = bptt.final_states(encoder, x_BTD, window=window)
     torch.testing.assert_close(state.h_LBH, h_LBH, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(state.c_LBH, c_LBH, rtol=1e-12, atol=1e-12)
 
@@ -54,20 +54,20 @@ def test_a_full_window_gives_the_gradients_of_a_plain_lstm(encoder, x_BTD, windo
     lstm = as_nn_lstm(encoder)
     _, (h_LBH, c_LBH) = lstm(embed(encoder, x_BTD))
     (expected,) = torch.autograd.grad((h_LBH.sin() + c_LBH.cos()).sum(), x_BTD)
-    state = bptt.read(encoder, x_BTD, window=window)
+    state = bptt.final_states(encoder, x_BTD, window=window)
     (actual,) = torch.autograd.grad((state.h_LBH.sin() + state.c_LBH.cos()).sum(), x_BTD)
     torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("window", [1, 4, GRID + 1, T - 1, T])
 def test_gradient_reaches_exactly_the_last_steps(encoder, x_BTD, window):
-    bptt.read(encoder, x_BTD, window=window).h_LBH.sum().backward()
+    bptt.final_states(encoder, x_BTD, window=window).h_LBH.sum().backward()
     reached_T = x_BTD.grad.abs().sum(dim=(0, 2)) > 0
     assert reached_T.tolist() == [t >= T - window for t in range(T)]
 
 
 def test_window_0_leaves_the_encoder_without_gradient(encoder, x_BTD):
-    state = bptt.read(encoder, x_BTD, window=0)
+    state = bptt.final_states(encoder, x_BTD, window=0)
     assert not state.h_LBH.requires_grad
     assert not state.c_LBH.requires_grad
 
@@ -76,7 +76,7 @@ def test_window_0_leaves_the_encoder_without_gradient(encoder, x_BTD):
 def test_states_at_places_equal_the_slow_reference_in_values_and_gradients(encoder, x_BTD, window):
     row_M = torch.tensor([0, 2, 2, 1, 0, 1])
     column_M = torch.tensor([0, T - 1, GRID, GRID - 1, 7, -1])
-    (state,) = bptt.read_all(encoder, x_BTD, [Reading(row_M, column_M, window)])
+    (state,) = bptt.states_at(encoder, x_BTD, [GradientWindow(row_M, column_M, window)])
     parameters = [x_BTD, *encoder.parameters()]
     loss = torch.zeros((), dtype=torch.float64)
     for m, (row, column) in enumerate(zip(row_M.tolist(), column_M.tolist(), strict=True)):
@@ -95,11 +95,11 @@ def test_states_at_places_equal_the_slow_reference_in_values_and_gradients(encod
 
 @pytest.mark.parametrize(("first_window", "second_window"), [(3, 7), (0, "full"), ("full", 4), ("full", "full")])
 def test_readings_made_together_equal_readings_made_alone(encoder, x_BTD, first_window, second_window):
-    anchors = Reading(torch.tensor([0, 1, 2, 2]), torch.tensor([3, 20, 21, 36]), first_window)
-    readings = [anchors, bptt.last_states(x_BTD, window=second_window)]
-    together = bptt.read_all(encoder, x_BTD, readings)
+    anchors = GradientWindow(torch.tensor([0, 1, 2, 2]), torch.tensor([3, 20, 21, 36]), first_window)
+    readings = [anchors, bptt.final_window(x_BTD, window=second_window)]
+    together = bptt.states_at(encoder, x_BTD, readings)
     for reading, state in zip(readings, together, strict=True):
-        (alone,) = bptt.read_all(encoder, x_BTD, [reading])
+        (alone,) = bptt.states_at(encoder, x_BTD, [reading])
         torch.testing.assert_close(state, alone, rtol=1e-11, atol=1e-12)
         if reading.window != 0:
             (ours,) = torch.autograd.grad(state.c_LBH.sum(), x_BTD, retain_graph=True)
@@ -117,9 +117,10 @@ def test_rows_that_begin_late_equal_sequences_of_their_own(lengths, window, num_
     encoder, longest = make_encoder(num_layers=num_layers), max(lengths)
     x_BTD = torch.randn(len(lengths), longest, D, dtype=torch.float64, requires_grad=True)
     first_B = torch.tensor([longest - length for length in lengths])
-    together = bptt.read(encoder, x_BTD, window=window, first_B=first_B)
+    together = bptt.final_states(encoder, x_BTD, window=window, first_B=first_B)
     alone = [
-        bptt.read(encoder, x_BTD[b : b + 1, longest - length :], window=window) for b, length in enumerate(lengths)
+        bptt.final_states(encoder, x_BTD[b : b + 1, longest - length :], window=window)
+        for b, length in enumerate(lengths)
     ]
     torch.testing.assert_close(together.h_LBH, torch.cat([s.h_LBH for s in alone], dim=1), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(together.c_LBH, torch.cat([s.c_LBH for s in alone], dim=1), rtol=1e-11, atol=1e-12)
@@ -138,16 +139,16 @@ def test_reading_in_pieces_equals_reading_at_once(pieces):
     x_BTD = torch.randn(2, sum(pieces), D, dtype=torch.float64)
     state = encoder.initial_state(2)
     for part in x_BTD.split(pieces, dim=1):
-        state = encoder.run(part, state).state
-    torch.testing.assert_close(state, bptt.read(encoder, x_BTD, window="full"), rtol=1e-11, atol=1e-12)
+        state = encoder(part, state).state
+    torch.testing.assert_close(state, bptt.final_states(encoder, x_BTD, window="full"), rtol=1e-11, atol=1e-12)
 
 
 def test_single_precision_equals_double_precision_on_late_rows():
     encoder = make_encoder(hidden_size=9, num_layers=2)
     x_BTD = torch.randn(4, 60, D, dtype=torch.float64)
     first_B = torch.tensor([0, 13, 59, 31])
-    expected = bptt.read(encoder, x_BTD, window=20, first_B=first_B)
-    actual = bptt.read(encoder.float(), x_BTD.float(), window=20, first_B=first_B)
+    expected = bptt.final_states(encoder, x_BTD, window=20, first_B=first_B)
+    actual = bptt.final_states(encoder.float(), x_BTD.float(), window=20, first_B=first_B)
     torch.testing.assert_close(actual.h_LBH.double(), expected.h_LBH, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(actual.c_LBH.double(), expected.c_LBH, rtol=1e-4, atol=1e-5)
 
@@ -157,9 +158,9 @@ def test_single_precision_equals_double_precision_on_late_rows():
 def test_the_mean_of_outputs_is_that_of_a_plain_lstm_and_reaches_exactly_the_window(
     encoder, x_BTD, window, stretch, monkeypatch
 ):
-    monkeypatch.setattr(bptt, "STRETCH", stretch)
+    monkeypatch.setattr(bptt, "CHUNK", stretch)
     h_BTH, (h_LBH, _) = as_nn_lstm(encoder)(embed(encoder, x_BTD))
-    state, mean_BH = bptt.read_with_mean(encoder, x_BTD, window=window)
+    state, mean_BH = bptt.final_states_and_mean(encoder, x_BTD, window=window)
     torch.testing.assert_close(mean_BH, h_BTH.mean(dim=1), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(state.h_LBH, h_LBH, rtol=1e-12, atol=1e-12)
     if window == 0:
@@ -172,7 +173,7 @@ def test_the_mean_of_outputs_is_that_of_a_plain_lstm_and_reaches_exactly_the_win
 
 def test_the_mean_of_outputs_passes_over_padding(encoder, x_BTD):
     first_B = torch.tensor([0, 7, T - 1])
-    _, mean_BH = bptt.read_with_mean(encoder, x_BTD, window="full", first_B=first_B)
+    _, mean_BH = bptt.final_states_and_mean(encoder, x_BTD, window="full", first_B=first_B)
     for row, first in enumerate(first_B.tolist()):
-        _, alone_BH = bptt.read_with_mean(encoder, x_BTD[row : row + 1, first:], window="full")
+        _, alone_BH = bptt.final_states_and_mean(encoder, x_BTD[row : row + 1, first:], window="full")
         torch.testing.assert_close(mean_BH[row], alone_BH[0], rtol=1e-12, atol=1e-12)

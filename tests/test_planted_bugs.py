@@ -12,8 +12,8 @@ from auxrnn.auxiliary import predict, reconstruct
 from auxrnn.models.cells import lstm
 from auxrnn.models.decoder import Decoder
 from auxrnn.models.heads import Head
+from auxrnn.models.network import LossTerms
 from auxrnn.structs import Draws, LossSum, RNNState
-from auxrnn.training.step import Task, compute_losses
 from tiny_network import make_batch, make_network
 
 T, WINDOW = 20, 4
@@ -32,7 +32,7 @@ def assert_same(actual, expected, parameters):
 
 def check_read():
     network, batch = make_network("none"), make_batch(num_steps=T)
-    state = bptt.read(network.encoder, batch.x_BT, window=WINDOW)
+    state = bptt.final_states(network.encoder, batch.x_BT, window=WINDOW)
     slowly = [slow.read(network.encoder, x_TD, num_steps=T, window=WINDOW)[-1] for x_TD in batch.x_BT]
     expected = sum(h_H.sin().sum() + c_H.cos().sum() for h_H, c_H in slowly)
     actual = state.h_LBH.sin().sum() + state.c_LBH.cos().sum()
@@ -43,9 +43,9 @@ def check_objective(name, first_B=None):
     """Compare a whole auxiliary step with a loop over its segments, divided once by the number of tokens."""
     network, batch = make_network(name, auxiliary_window=WINDOW), make_batch(num_steps=T, first_B=first_B)
     objective, encoder = network.objective, network.encoder
-    losses = compute_losses(network, batch, task=Task(False, True, 0), draws=DRAWS, true_probability=1.0)
+    losses = network.losses(batch, terms=LossTerms(False, True, 0), draws=DRAWS, true_probability=1.0)
     head = objective.decoder.head if name == "reconstruct" else objective.head
-    kept = head.draw_kept(DRAWS.rng("decoder drop-connect"))
+    kept = head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
     segments = objective.sample(batch.length_B, rng=DRAWS.rng("segments"))
     total = 0.0
     for row, anchor, start, length in zip(*[part.tolist() for part in segments], strict=True):
@@ -69,18 +69,17 @@ def check_padding():
 
 
 def window_off_by_one(patch):
-    right = bptt.read_all
+    right = bptt.states_at
 
-    def wrong(encoder, x_BT, readings, **options):
-        return right(encoder, x_BT, [reading._replace(window=reading.window + 1) for reading in readings], **options)
+    def wrong(encoder, x_BT, windows, **options):
+        return right(encoder, x_BT, [window._replace(window=window.window + 1) for window in windows], **options)
 
-    patch.setattr(bptt, "read_all", wrong)
-    patch.setattr("auxrnn.training.step.read_all", wrong)
+    patch.setattr(bptt, "states_at", wrong)
 
 
 def segment_window_off_by_one(patch):
-    right = bptt.run_cut
-    patch.setattr(predict, "run_cut", lambda *parts, window: right(*parts, window=window + 1))
+    right = bptt.forward_truncated
+    patch.setattr(predict, "forward_truncated", lambda *parts, window: right(*parts, window=window + 1))
 
 
 def scanned_state_dropped(patch):
@@ -92,8 +91,8 @@ def cell_state_dropped_at_the_cut(patch):
 
 
 def cut_after_the_window(patch):
-    right = bptt._run_windows
-    patch.setattr(bptt, "_run_windows", lambda *parts: bptt._cut(right(*parts)))
+    right = bptt._forward_windows
+    patch.setattr(bptt, "_forward_windows", lambda *parts: bptt._cut(right(*parts)))
 
 
 def scan_with_graph(patch):
@@ -113,13 +112,13 @@ def nothing_cut(patch):
 
 
 def anchor_off_by_one(patch):
-    right = reconstruct.Reconstruct.reading
+    right = reconstruct.Reconstruct.gradient_window
 
     def wrong(self, batch, segments):
-        reading = right(self, batch, segments)
-        return reading._replace(column_M=reading.column_M - 1)
+        window = right(self, batch, segments)
+        return window._replace(column_M=window.column_M - 1)
 
-    patch.setattr(reconstruct.Reconstruct, "reading", wrong)
+    patch.setattr(reconstruct.Reconstruct, "gradient_window", wrong)
 
 
 def decoder_started_from_zeros(patch):

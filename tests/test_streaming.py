@@ -19,10 +19,10 @@ from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
+from auxrnn.models.network import Network
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import predict_probabilities
-from auxrnn.training.step import Network
 from command import TWO_AND_TWO, call, train
 
 B, T, D, C, V = 3, 12, 2, 4, 9
@@ -60,25 +60,25 @@ def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, c
     stream = Stream(network, B)
     edges = [0, *sorted(cuts), T]
     for begin, end in itertools.pairwise(edges):
-        probability_BC = stream.push(x_BT[:, begin:end])
+        probability_BC = stream.step(x_BT[:, begin:end])
         torch.testing.assert_close(probability_BC, read_at_once(network, x_BT[:, :end]), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "tokens"])
 def test_a_single_step_needs_no_axis_of_steps_and_may_be_an_array_or_a_list(kind):
     network, x_BT = make_input(kind)
-    expected_BC = Stream(network, B).push(x_BT[:, :1])
+    expected_BC = Stream(network, B).step(x_BT[:, :1])
     for step in (x_BT[:, 0], x_BT[:, 0].numpy(), x_BT[:, 0].tolist()):
-        assert torch.equal(Stream(network, B).push(step), expected_BC)
+        assert torch.equal(Stream(network, B).step(step), expected_BC)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "double"])
 def test_a_row_begins_anew_alone(kind):
     network, x_BT = make_input(kind)
     stream = Stream(network, B)
-    stream.push(x_BT[:, :5])
+    stream.step(x_BT[:, :5])
     stream.restart(1)
-    probability_BC = stream.push(x_BT[:, 5:])
+    probability_BC = stream.step(x_BT[:, 5:])
     expected_BC = read_at_once(network, x_BT)
     expected_BC[1] = read_at_once(network, x_BT[1:2, 5:])[0]
     torch.testing.assert_close(probability_BC, expected_BC, rtol=0, atol=1e-6)
@@ -87,29 +87,29 @@ def test_a_row_begins_anew_alone(kind):
 def test_all_rows_begin_anew():
     network, x_BT = make_input("vectors")
     stream = Stream(network, B)
-    first_BC = stream.push(x_BT)
+    first_BC = stream.step(x_BT)
     stream.restart()
-    assert torch.equal(stream.push(x_BT), first_BC)
+    assert torch.equal(stream.step(x_BT), first_BC)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "double"])
 def test_training_on_does_not_change_a_stream(kind):
     network, x_BT = make_input(kind)
-    stream, expected_BC = Stream(network, B), Stream(network, B).push(x_BT)
+    stream, expected_BC = Stream(network, B), Stream(network, B).step(x_BT)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(1.0)
-    assert torch.equal(stream.push(x_BT), expected_BC)
+    assert torch.equal(stream.step(x_BT), expected_BC)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "tokens"])
 def test_autocast_and_default_types_do_not_change_a_stream(kind):
     network, x_BT = make_input(kind)
-    expected_BC = Stream(network, B).push(x_BT)
+    expected_BC = Stream(network, B).step(x_BT)
     torch.set_default_dtype(torch.float64)
     try:
         with torch.autocast("cpu"):
-            probability_BC = Stream(network, B).push(x_BT)
+            probability_BC = Stream(network, B).step(x_BT)
     finally:
         torch.set_default_dtype(torch.float32)
     assert probability_BC.dtype == torch.float32
@@ -120,8 +120,8 @@ def test_autocast_and_default_types_do_not_change_a_stream(kind):
 def test_nothing_is_read_from_no_steps():
     network, x_BT = make_input("vectors")
     stream = Stream(network, B)
-    expected_BC = stream.push(x_BT[:, :4])
-    assert torch.equal(stream.push(x_BT[:, :0]), expected_BC)
+    expected_BC = stream.step(x_BT[:, :4])
+    assert torch.equal(stream.step(x_BT[:, :0]), expected_BC)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_nothing_is_read_from_no_steps():
 def test_a_step_of_another_shape_is_refused_in_one_sentence(kind, shape):
     network, _ = make_input(kind)
     with pytest.raises(ValueError, match=r"does not fit this stream; give \[3, steps"):
-        Stream(network, B).push(torch.zeros(shape))
+        Stream(network, B).step(torch.zeros(shape))
 
 
 @pytest.mark.skipif(find_kernel() is None, reason="the torch path has its own check")
@@ -138,7 +138,7 @@ def test_a_step_of_another_shape_is_refused_in_one_sentence(kind, shape):
 def test_a_token_outside_the_vocabulary_is_refused_and_not_looked_up(token):
     network, x_BT = make_input("tokens")
     with pytest.raises(IndexError, match="not in the vocabulary"):
-        Stream(network, B).push(torch.full_like(x_BT, token))
+        Stream(network, B).step(torch.full_like(x_BT, token))
 
 
 def test_lines_become_steps_and_empty_lines_end_sequences():

@@ -12,14 +12,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.bptt import last_states, read_all
+from auxrnn.bptt import final_window, states_at
 from auxrnn.data.batches import to_batch
 from auxrnn.data.sequences import Encoding, Flat, Split
+from auxrnn.models.network import Losses, classification_loss
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import LossSum, Segments
 from auxrnn.training.evaluate import evaluate, predict_probabilities
-from auxrnn.training.step import Losses, as_objective, classification_loss
 
 NUM_CLASSES, NUM_FEATURES, VOCABULARY = 3, 2, 5
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 2e-4}
@@ -87,11 +87,11 @@ def compute(network, batch, segments, window):
     """The losses of a batch for given segments, without drop-connect."""
     readings, auxiliary = [], None
     if segments is not None:
-        readings.append(as_objective(network).reading(batch, segments))
-    readings.append(last_states(batch.x_BT, window=window))
-    states = read_all(network.encoder, batch.x_BT, readings, first_B=batch.first_B)
+        readings.append(network.objective.gradient_window(batch, segments))
+    readings.append(final_window(batch.x_BT, window=window))
+    states = states_at(network.encoder, batch.x_BT, readings, first_B=batch.first_B)
     if segments is not None:
-        auxiliary = as_objective(network).loss(
+        auxiliary = network.objective.loss(
             network.encoder, batch, segments, states[0], draws=None, true_probability=1.0
         )
     supervised, num_correct = classification_loss(network.classify(states[-1]), batch.label_B)
@@ -138,7 +138,7 @@ def test_a_batch_gives_the_losses_and_gradients_of_its_sequences_one_by_one(case
     segments = None
     if case.objective != "none":
         rng = torch.Generator().manual_seed(case.seed)
-        segments = as_objective(network).sample(batch.length_B, rng=rng)
+        segments = network.objective.sample(batch.length_B, rng=rng)
     together = compute(network, batch, segments, case.windows[0])
     apart = one_by_one(network, split, segments, case.windows[0])
     assert_close(together.combine(0.7), apart.combine(0.7), case.dtype, "loss")
@@ -166,7 +166,7 @@ def test_a_batch_gives_the_predictions_of_its_sequences_one_by_one(case):
 def test_sequences_of_a_single_step_have_nothing_to_rebuild_and_still_count(objective, dtype):
     case = Case([1, 1, 1], objective, False, (3, 3), "past_future", "reversed", 1, dtype, 0)
     network, batch = make_network(case), to_batch(make_split(case))
-    segments = as_objective(network).sample(batch.length_B, rng=torch.Generator().manual_seed(0))
+    segments = network.objective.sample(batch.length_B, rng=torch.Generator().manual_seed(0))
     losses = compute(network, batch, segments, 3)
     assert int(losses.auxiliary.num_tokens) == 0
     assert all(torch.isfinite(grad).all() for grad in gradients(network, losses).values() if grad is not None)

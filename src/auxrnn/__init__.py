@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from auxrnn.auxiliary.predict import Predict as Predict
     from auxrnn.auxiliary.reconstruct import Reconstruct as Reconstruct
     from auxrnn.auxiliary.segments import Geometry as Geometry
-    from auxrnn.bptt import read as read
+    from auxrnn.bptt import final_states as final_states
     from auxrnn.build import build_session as build_session
     from auxrnn.config import RunConfig as RunConfig
     from auxrnn.errors import RunError as RunError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from auxrnn.models.encoder import TokenEmbedding as TokenEmbedding
     from auxrnn.models.encoder import VectorEmbedding as VectorEmbedding
     from auxrnn.models.heads import Head as Head
+    from auxrnn.models.network import LossTerms as LossTerms
+    from auxrnn.models.network import Network as Network
     from auxrnn.networks import InputSpec as InputSpec
     from auxrnn.networks import build_network as build_network
     from auxrnn.runs import load_run as load_run
@@ -31,16 +33,13 @@ if TYPE_CHECKING:
     from auxrnn.structs import RNNState as RNNState
     from auxrnn.structs import Segments as Segments
     from auxrnn.structs import SequenceBatch as SequenceBatch
-    from auxrnn.training.rmsprop import RMSProp as RMSProp
-    from auxrnn.training.step import Network as Network
-    from auxrnn.training.step import Task as Task
-    from auxrnn.training.step import compute_losses as compute_losses
+    from auxrnn.training.optimizers import RMSProp as RMSProp
 
 _MODULES = {
     "auxiliary.predict": ["Predict"],
     "auxiliary.reconstruct": ["Reconstruct"],
     "auxiliary.segments": ["Geometry"],
-    "bptt": ["read"],
+    "bptt": ["final_states"],
     "build": ["build_session"],
     "config": ["RunConfig"],
     "errors": ["RunError", "UsageError"],
@@ -49,12 +48,12 @@ _MODULES = {
     "models.decoder": ["Decoder"],
     "models.encoder": ["Encoder", "TokenEmbedding", "VectorEmbedding"],
     "models.heads": ["Head"],
+    "models.network": ["LossTerms", "Network"],
     "networks": ["InputSpec", "build_network"],
     "runs": ["load_run"],
     "streaming": ["Stream"],
     "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],
-    "training.rmsprop": ["RMSProp"],
-    "training.step": ["Network", "Task", "compute_losses"],
+    "training.optimizers": ["RMSProp"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

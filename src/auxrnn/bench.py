@@ -19,11 +19,11 @@ from auxrnn import bptt
 from auxrnn.config import Window
 from auxrnn.errors import RunError
 from auxrnn.models.encoder import Encoder
+from auxrnn.models.network import Network
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.streaming import Stream
 from auxrnn.structs import Draws
-from auxrnn.training.step import Network, as_recurrent
 
 Call = Callable[[], Any]
 Comparison = dict[str, Any]
@@ -70,7 +70,7 @@ def run_ours(problem: Problem) -> Implementation:
     encoder, x_BTD, gradient_BH = problem
 
     def forward(window: Window) -> Tensor:
-        return bptt.read(encoder, x_BTD, window=window).h_LBH[-1]
+        return bptt.final_states(encoder, x_BTD, window=window).h_LBH[-1]
 
     return Implementation(lambda: forward(0), lambda: recurrent_gradient(forward("full"), encoder, gradient_BH))
 
@@ -168,8 +168,8 @@ def compare_single_steps(sizes: SpeedSizes) -> Comparison:
 
     with torch.inference_mode():
         expected_1C = network.classifier(push()).softmax(dim=1)
-        check_agreement({OURS: stream.push(x_1D), TORCH_CELL: expected_1C}, of="the probabilities after a step")
-        steps = {OURS: lambda: stream.push(x_1D), TORCH_CELL: push}
+        check_agreement({OURS: stream.step(x_1D), TORCH_CELL: expected_1C}, of="the probabilities after a step")
+        steps = {OURS: lambda: stream.step(x_1D), TORCH_CELL: push}
         seconds = time_in_turns(steps, rounds=sizes.rounds, repeats=sizes.stream_steps)
     return make_comparison("One step of one sequence", seconds, baseline=TORCH_CELL)
 
@@ -178,7 +178,9 @@ def build_lstm(sizes: SpeedSizes) -> Network:
     """Return an LSTM for sequences of gray pixels, with the library's own classifier."""
     widths = {"hidden_size": sizes.hidden_size, "embedding_size": sizes.hidden_size}
     config = unflatten({"data": "noise", "objective": "none"} | widths)
-    return as_recurrent(build_network(config, InputSpec(1, None, NUM_CLASSES, sizes.reading_length)))
+    network = build_network(config, InputSpec(1, None, NUM_CLASSES, sizes.reading_length))
+    assert isinstance(network, Network)
+    return network
 
 
 def make_problem(sizes: SpeedSizes, num_steps: int) -> Problem:

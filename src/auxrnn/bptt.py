@@ -1,8 +1,8 @@
 """Gradient windows: how far back each loss may reach. The only place where gradients are cut.
 
-A loss asks for the main network's state after some steps of some rows and says how many steps back from there its
-gradient may go: a `Reading`. Everything before these windows is read without a graph, once for all readings, so the
-memory for activations depends on windows and readings, never on T. The windows of a reading run as one batch.
+A loss asks for the main network's states after some steps of some rows and says how many steps back from there its
+gradient may go: a `GradientWindow`. Everything before these windows is read without a graph, once for all of them, so
+the memory for activations depends on the windows, never on T. All places of one `GradientWindow` run as one batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from torch import Tensor
 
 from auxrnn.config import Window
 from auxrnn.models.encoder import Encoder
-from auxrnn.structs import Places, RNNState, Run, Steps
+from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
-STRETCH = 256
+CHUNK = 256
 """Steps whose outputs are held at a time where no gradient is needed."""
 
 
-class Reading(NamedTuple):
+class GradientWindow(NamedTuple):
     """The states after column `column_M` of row `row_M`, with the graph of the last `window` steps; -1 is the start."""
 
     row_M: Int[Tensor, " M"]
@@ -28,19 +28,28 @@ class Reading(NamedTuple):
     window: Window
 
 
-def read(encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, " B"] | None = None) -> RNNState:
-    """Read whole sequences, keeping the graph of their last `window` steps only.
+def final_window(x_BT: Steps, *, window: Window) -> GradientWindow:
+    """Return the query for the state after the last step of each row."""
+    num_rows, num_columns = x_BT.shape[:2]
+    row_B = torch.arange(num_rows, device=x_BT.device)
+    return GradientWindow(row_B, torch.full_like(row_B, num_columns - 1), window)
+
+
+def final_states(
+    encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, " B"] | None = None
+) -> RNNState:
+    """Return the states after whole sequences, with the graph of their last `window` steps only.
 
     Memory for activations grows with `window`, not with T. A `window` of T or more is full back-propagation; a `window`
     of 0 leaves the encoder without any gradient. Row b begins at column `first_B[b]`, from the initial state.
     """
-    return read_all(encoder, x_BT, [last_states(x_BT, window=window)], first_B=first_B)[0]
+    return states_at(encoder, x_BT, [final_window(x_BT, window=window)], first_B=first_B)[0]
 
 
-def read_with_mean(
+def final_states_and_mean(
     encoder: Encoder, x_BT: Steps, *, window: Window, first_B: Int[Tensor, " B"] | None = None
 ) -> tuple[RNNState, Float[Tensor, "B H"]]:
-    """Read whole sequences as `read` does, and return also the mean of the top outputs over all of their steps.
+    """Return the states as `final_states` does, and the mean of the top outputs over all steps of each row.
 
     The gradient of both reaches the last `window` steps; memory does not grow with the steps before them.
     """
@@ -49,57 +58,41 @@ def read_with_mean(
     first_B = x_BT.new_zeros(num_rows, dtype=torch.long) if first_B is None else first_B
     state, total_BH = encoder.initial_state(num_rows), torch.zeros((), device=x_BT.device)
     with torch.no_grad():
-        for start in range(0, num_before, STRETCH):
-            part_BT = x_BT[:, start : min(start + STRETCH, num_before)]
-            state, part_BH = _run_and_sum(encoder, part_BT, state, first_B - start)
+        for start in range(0, num_before, CHUNK):
+            part_BT = x_BT[:, start : min(start + CHUNK, num_before)]
+            state, part_BH = _forward_and_sum(encoder, part_BT, state, first_B - start)
             total_BH = total_BH + part_BH
     if num_before < num_columns:
-        state, part_BH = _run_and_sum(encoder, x_BT[:, num_before:], state, first_B - num_before)
+        state, part_BH = _forward_and_sum(encoder, x_BT[:, num_before:], state, first_B - num_before)
         total_BH = total_BH + part_BH
     return state, total_BH / (num_columns - first_B)[:, None]
 
 
-def _run_and_sum(
-    encoder: Encoder, x_BT: Steps, state: RNNState, first_B: Int[Tensor, " B"]
-) -> tuple[RNNState, Float[Tensor, "B H"]]:
-    """Run a stretch of steps and return the state at its end, and the sum of the outputs of steps from `first_B` on."""
-    h_BTH, state = encoder.run(x_BT, state, begin_B=first_B.clamp(0, x_BT.shape[1]))
-    is_read_BT = torch.arange(x_BT.shape[1], device=x_BT.device) >= first_B[:, None]
-    return state, torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
-
-
-def last_states(x_BT: Steps, *, window: Window) -> Reading:
-    """Ask for the state after the last step of each row."""
-    num_rows, num_columns = x_BT.shape[:2]
-    row_B = torch.arange(num_rows, device=x_BT.device)
-    return Reading(row_B, torch.full_like(row_B, num_columns - 1), window)
-
-
-def read_all(
-    encoder: Encoder, x_BT: Steps, readings: Sequence[Reading], *, first_B: Int[Tensor, " B"] | None = None
+def states_at(
+    encoder: Encoder, x_BT: Steps, windows: Sequence[GradientWindow], *, first_B: Int[Tensor, " B"] | None = None
 ) -> list[RNNState]:
-    """Give the states that each reading asks for: one pass over the sequences, one over each reading's windows."""
+    """Return the states of each window: one pass over the sequences without a graph, one over each set of windows."""
     num_columns = x_BT.shape[1]
-    is_whole = [reading.window == "full" or reading.window >= num_columns for reading in readings]
-    before = [_before_window(reading, whole) for reading, whole in zip(readings, is_whole, strict=True)]
+    is_whole = [each.window == "full" or each.window >= num_columns for each in windows]
+    before = [_before_window(each, whole) for each, whole in zip(windows, is_whole, strict=True)]
     with torch.set_grad_enabled(torch.is_grad_enabled() and any(is_whole)):
-        places = Places(torch.cat([reading.row_M for reading in readings]), torch.cat(before) + 1)
-        state = encoder.visit(x_BT, encoder.initial_state(x_BT.shape[0]), places, begin_B=first_B)
+        query = StateQuery(torch.cat([each.row_M for each in windows]), torch.cat(before) + 1)
+        state = encoder.states_at(x_BT, encoder.initial_state(x_BT.shape[0]), query, begin_B=first_B)
     states = _split(state, [len(column_M) for column_M in before])
     return [
-        state if whole else _run_windows(encoder, x_BT, reading, _cut(state), first_B)
-        for reading, whole, state in zip(readings, is_whole, states, strict=True)
+        state if whole else _forward_windows(encoder, x_BT, each, _cut(state), first_B)
+        for each, whole, state in zip(windows, is_whole, states, strict=True)
     ]
 
 
-def run_cut(
+def forward_truncated(
     layers: Sequence[Callable[[Tensor, RNNState], Run]],
     x_MS: Shaped[Tensor, "M S *D"],
     starts: Sequence[RNNState],
     *,
     window: Window,
 ) -> Float[Tensor, "M S H"]:
-    """Run networks stacked on each other over segments, and stop the gradient of all of them every `window` steps."""
+    """Return the outputs of stacked networks over segments, with the gradient cut every `window` steps."""
     states = list(starts)
     outputs = []
     for part in torch.split(x_MS, x_MS.shape[1] if window == "full" else window, dim=1):
@@ -112,38 +105,43 @@ def run_cut(
 
 
 def gather_columns(x_BT: Steps, row_M: Int[Tensor, " M"], column_MS: Int[Tensor, "M S"]) -> Shaped[Tensor, "M S *D"]:
-    """Give the named columns of the named rows; columns outside the sequence give its nearest step."""
+    """Return the named columns of the named rows; columns outside of the sequence give its nearest step."""
     return x_BT[row_M[:, None], column_MS.clamp(0, x_BT.shape[1] - 1)]
+
+
+def _forward_and_sum(
+    encoder: Encoder, x_BT: Steps, state: RNNState, first_B: Int[Tensor, " B"]
+) -> tuple[RNNState, Float[Tensor, "B H"]]:
+    """Return the state after a chunk of steps, and the sum of the outputs of the steps from `first_B` on."""
+    h_BTH, state = encoder(x_BT, state, begin_B=first_B.clamp(0, x_BT.shape[1]))
+    is_read_BT = torch.arange(x_BT.shape[1], device=x_BT.device) >= first_B[:, None]
+    return state, torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
 
 
 def _cut(state: RNNState) -> RNNState:
     return RNNState(state.h_LBH.detach(), state.c_LBH.detach())
 
 
-def _before_window(reading: Reading, is_whole: bool) -> Int[Tensor, " M"]:
-    """Give the column after which the graph begins; with a whole graph, the column asked for itself."""
-    if is_whole or reading.window == "full":
-        return reading.column_M
-    return (reading.column_M - reading.window).clamp(min=-1)
+def _before_window(each: GradientWindow, is_whole: bool) -> Int[Tensor, " M"]:
+    """Return the column after which the graph begins; with a whole graph, the queried column itself."""
+    if is_whole or each.window == "full":
+        return each.column_M
+    return (each.column_M - each.window).clamp(min=-1)
 
 
 def _split(state: RNNState, sizes: list[int]) -> list[RNNState]:
-    return [
-        RNNState(h_LMH, c_LMH)
-        for h_LMH, c_LMH in zip(
-            torch.split(state.h_LBH, sizes, dim=1), torch.split(state.c_LBH, sizes, dim=1), strict=True
-        )
-    ]
+    parts = zip(torch.split(state.h_LBH, sizes, dim=1), torch.split(state.c_LBH, sizes, dim=1), strict=True)
+    return [RNNState(h_LMH, c_LMH) for h_LMH, c_LMH in parts]
 
 
-def _run_windows(
-    encoder: Encoder, x_BT: Steps, reading: Reading, start: RNNState, first_B: Int[Tensor, " B"] | None
+def _forward_windows(
+    encoder: Encoder, x_BT: Steps, each: GradientWindow, start: RNNState, first_B: Int[Tensor, " B"] | None
 ) -> RNNState:
-    """Run the last `window` steps of all places of a reading together, aligned at their ends.
+    """Run the last `window` steps of all places together, aligned at their ends.
 
     A window that would begin before its sequence begins late instead, from the initial state.
     """
-    row_M, column_M, window = reading
+    row_M, column_M, window = each
     assert window != "full", "a full window has no start to run from"
     if window == 0:
         return start
@@ -151,5 +149,5 @@ def _run_windows(
     column_MS = begin_column_M[:, None] + torch.arange(window, device=column_M.device)
     first_M = torch.zeros_like(column_M) if first_B is None else first_B[row_M]
     begin_M = (first_M - begin_column_M).clamp(0, window)
-    places = Places(torch.arange(len(row_M), device=row_M.device), torch.full_like(row_M, window))
-    return encoder.visit(gather_columns(x_BT, row_M, column_MS), start, places, begin_B=begin_M)
+    query = StateQuery(torch.arange(len(row_M), device=row_M.device), torch.full_like(row_M, window))
+    return encoder.states_at(gather_columns(x_BT, row_M, column_MS), start, query, begin_B=begin_M)

@@ -7,11 +7,11 @@ from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, RunConfig, deci
 from auxrnn.data.batches import Batches
 from auxrnn.data.sequences import Split, Splits
 from auxrnn.data.strata import draw_stratified
+from auxrnn.models.network import Trainable
 from auxrnn.structs import Draws
 from auxrnn.training.loop import Session, Settings
 from auxrnn.training.phases import Phase, Rates, plan_phases
 from auxrnn.training.record import Recorder
-from auxrnn.training.step import Trainable
 
 NUM_EVALUATED = 1000
 

@@ -131,7 +131,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Give the probability of each class, in the order of `classes_`."""
+        """Return the probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
         x_NTD = _as_sequences(validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False))
         split = from_array(x_NTD, np.zeros(len(x_NTD), dtype=np.int64))
@@ -139,7 +139,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return probability_NC.to(torch.float64).numpy()
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Give the likeliest class of each sequence."""
+        """Return the likeliest class of each sequence."""
         probability_NC = self.predict_proba(X)
         answer: NDArray[Any] = self.classes_[probability_NC.argmax(axis=1)]
         return answer
@@ -157,7 +157,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
 
 def _as_sequences(X: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give `[examples, steps, features]` for two or three dimensions."""
+    """Return `[examples, steps, features]` for two or three dimensions."""
     if X.ndim not in (2, 3):
         raise ValueError(f"X has {X.ndim} dimensions; it takes [examples, steps] or [examples, steps, features]")
     return X[:, :, None] if X.ndim == 2 else X

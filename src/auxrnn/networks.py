@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from auxrnn.auxiliary.losses import TokenLoss, divide_loss, sum_cross_entropy, sum_squared_error
+from auxrnn.auxiliary.objective import Objective
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
@@ -23,12 +24,12 @@ from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.cells.urnn import URNN
-from auxrnn.models.decoder import Decoder, Feedback, feed_argmax, feed_sampled, feed_vector
+from auxrnn.models.decoder import Decoder, FeedbackRule, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Embedding, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
+from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.presets import PRESETS, ModelName
 from auxrnn.structs import Draws
-from auxrnn.training.step import Baseline, Network, Trainable
 
 
 class InputSpec(NamedTuple):
@@ -162,7 +163,7 @@ def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
     model = config.model
     embedding = _build_embedding(model, spec)
     cell = _build_cell(model, embedding.embedding_size, model.num_layers)
-    _start_gates(cell, model, spec)
+    cell.initialize_gates(model.gate_init, longest=spec.num_steps)
     encoder = Encoder(embedding, cell=cell)
     readout: Readout = decided(model.readout)
     num_read = 2 if readout == "mean" else 1
@@ -173,17 +174,6 @@ def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
 
 def _build_cell(model: ModelConfig, input_size: int, num_layers: int) -> Recurrence:
     return CELLS[model.model](input_size, hidden_size=model.hidden_size, num_layers=num_layers)
-
-
-def _start_gates(cell: Recurrence, model: ModelConfig, spec: InputSpec) -> None:
-    if not isinstance(cell, LSTM | GRU):
-        return
-    if model.gate_init == "chrono":
-        cell.start_chrono(spec.num_steps)
-    elif model.gate_init == "uniform":
-        cell.start_uniform()
-    else:
-        cell.start_gates(keep=1.0 if model.gate_init == "forget-one" else 0.0)
 
 
 def _build_embedding(model: ModelConfig, spec: InputSpec) -> Embedding:
@@ -198,7 +188,7 @@ def _build_head(model: ModelConfig, input_size: int, output_size: int) -> Head:
     return Head(input_size, head_size=model.head_size, output_size=output_size, drop_connect=model.drop_connect)
 
 
-def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> nn.Module | None:
+def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Objective | None:
     model, segments, loss = config.model, config.segments, config.loss
     if loss.objective == "none":
         return None
@@ -232,7 +222,7 @@ def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: H
     return Decoder(cell, head=head, feedback=feedback)
 
 
-def _choose_feedback(config: RunConfig, spec: InputSpec) -> Feedback:
+def _choose_feedback(config: RunConfig, spec: InputSpec) -> FeedbackRule:
     if spec.vocabulary_size is None:
         return feed_vector
     return feed_sampled if config.loss.feedback == "sample" else feed_argmax

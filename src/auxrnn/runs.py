@@ -44,12 +44,12 @@ from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
+from auxrnn.models.network import Trainable
 from auxrnn.networks import build_network
 from auxrnn.plain_config import READABLE_FORMATS, RUN_FORMAT, to_json, unflatten
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import BEST, Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder
-from auxrnn.training.step import Trainable
 
 CONFIG = "config.json"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")

@@ -1,4 +1,4 @@
-"""A trained network fed step by step, as the steps come in, in constant memory."""
+"""A trained network that reads step by step, as the steps come in, in constant memory."""
 
 import copy
 import math
@@ -9,24 +9,26 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from auxrnn.bptt import STRETCH
-from auxrnn.errors import RunError
+from auxrnn.bptt import CHUNK
+from auxrnn.errors import RunError, UsageError
 from auxrnn.kernels.lstm import can_run
 from auxrnn.kernels.packed import Packed
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
-from auxrnn.structs import Places, RNNState, Steps
-from auxrnn.training.step import Network
+from auxrnn.models.network import Network, Trainable
+from auxrnn.structs import RNNState, StateQuery, Steps
 
 
 class Stream:
-    """Sequences that are read as they arrive, and what the network thinks of each so far.
+    """Sequences that are classified while they arrive, step by step.
 
     Memory and the time of a step do not depend on how many steps came before, and the probabilities are those of
-    reading all steps at once. The weights are taken as they are when the stream is made. One thread at a time may push.
+    reading all steps at once. The weights are copied when the stream is created. Not safe for use by several threads.
     """
 
-    def __init__(self, network: Network, num_sequences: int = 1) -> None:
+    def __init__(self, network: Trainable, num_sequences: int = 1) -> None:
+        if not isinstance(network, Network):
+            raise UsageError("this model reads whole sequences, not step by step; choose a recurrent one")
         self._network = copy.deepcopy(network).eval().requires_grad_(False)
         self._device = network.device
         self._num_sequences = num_sequences
@@ -35,23 +37,23 @@ class Stream:
         self._step_shape = () if isinstance(embedding, TokenEmbedding) else (embedding.input_size,)
         self._dtype = torch.long if self._is_token else network.classifier.output.weight.dtype
         self._num_classes = network.classifier.output.out_features
-        # Each its own tensor: they are moved on in place.
+        # Each its own tensor: they are updated in place.
         self._state = RNNState(*(zeros.clone() for zeros in self._network.encoder.initial_state(num_sequences)))
         self._total_BH = self._state.h_LBH.new_zeros(num_sequences, self._state.h_LBH.shape[2])
         self._num_steps_B = torch.zeros(num_sequences, dtype=torch.long, device=self._device)
         self._packed = self._pack()
 
-    def push(self, x_BS: Steps | ArrayLike) -> Float[Tensor, "B C"]:
-        """Read one or more further steps of each sequence, and give the class probabilities after the last of them.
+    def step(self, x_BS: Steps | ArrayLike) -> Float[Tensor, "B C"]:
+        """Read one or more further steps of each sequence; return the class probabilities after the last of them.
 
-        Takes vectors `[B, S, D]` or tokens `[B, S]`; of a single step, `[B, D]` or `[B]`. Arrays will do.
+        Takes vectors `[B, S, D]` or tokens `[B, S]`; for a single step, `[B, D]` or `[B]`. Arrays will do.
         """
         steps_BS = torch.as_tensor(x_BS, dtype=self._dtype, device=self._device).contiguous()
         num_steps = self._count_steps(steps_BS)
         if self._packed is None:
-            return self._push_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))
+            return self._step_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))
         probability_BC = self._state.h_LBH.new_empty(self._num_sequences, self._num_classes)
-        self._packed.push(steps_BS, num_steps, probability_BC)
+        self._packed.step(steps_BS, num_steps, probability_BC)
         return probability_BC
 
     @torch.inference_mode()
@@ -87,18 +89,18 @@ class Stream:
         raise ValueError(f"a step of shape {list(shape)} does not fit this stream; give [{wanted}]")
 
     @torch.inference_mode()
-    def _push_in_torch(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
+    def _step_in_torch(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
         if self._network.readout == "mean":
-            return self._push_with_mean(x_BS)
+            return self._step_with_mean(x_BS)
         row_B = torch.arange(self._num_sequences, device=x_BS.device)
-        places = Places(row_B, torch.full_like(row_B, x_BS.shape[1]))
-        state = self._network.encoder.visit(x_BS, self._state, places)
+        query = StateQuery(row_B, torch.full_like(row_B, x_BS.shape[1]))
+        state = self._network.encoder.states_at(x_BS, self._state, query)
         self._keep(state)
         return self._network.classify(state).softmax(dim=1)
 
-    def _push_with_mean(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
-        for part_BS in torch.split(x_BS, STRETCH, dim=1):
-            h_BSH, state = self._network.encoder.run(part_BS, self._state)
+    def _step_with_mean(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
+        for part_BS in torch.split(x_BS, CHUNK, dim=1):
+            h_BSH, state = self._network.encoder(part_BS, self._state)
             self._total_BH += h_BSH.sum(dim=1)
             self._keep(state)
         self._num_steps_B += x_BS.shape[1]
@@ -111,7 +113,7 @@ class Stream:
 
 
 def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | None]:
-    """Give the vectors that stand in lines of text, and None where an empty line ends a sequence."""
+    """Yield the vectors that lines of text hold, and None where an empty line ends a sequence."""
     for number, line in enumerate(lines, start=1):
         words = line.replace(",", " ").split()
         try:

@@ -3,7 +3,7 @@
 Tensor names end in their dimensions, one letter each: `B` batch, `T` input steps, `S` steps of a segment, `N` segments
 per sequence, `M` segments of a whole batch (B * N), `D` features of an input step, `E` embedding, `H` hidden units,
 `G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer,
-`P` places (states that are asked for), `K` units of a cell (H or 0).
+`P` states that are queried, `K` units of a cell (H or 0).
 
 An input is either vectors, `x_BTD` (floats: pixels, sensor values), or tokens, `x_BT` (integers: characters).
 Where both are meant, the name is `x_BT` and its type `Steps`.
@@ -35,45 +35,45 @@ class SequenceBatch(NamedTuple):
         return length_B if self.first_B is None else length_B - self.first_B
 
     def to(self, device: torch.device) -> "SequenceBatch":
-        """Give the same batch on a device."""
+        """Return the same batch on a device."""
         first_B = None if self.first_B is None else self.first_B.to(device)
         return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B)
 
     def head(self, num_rows: int) -> "SequenceBatch":
-        """Give the first rows."""
+        """Return the first rows."""
         first_B = None if self.first_B is None else self.first_B[:num_rows]
         return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B)
 
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
-        """Give the columns of positions that are counted from the start of their own sequence."""
+        """Return the columns of positions that are counted from the start of their own sequence."""
         if self.first_B is None:
             return position_M
         return position_M + self.first_B[row_M].reshape(-1, *[1] * (position_M.dim() - 1))
 
 
 class RNNState(NamedTuple):
-    """What a recurrent network knows after a step: its outputs `h` and cells `c`, one row a sequence.
+    """The state of a recurrent network after a step: outputs `h` and cells `c`, one row a sequence.
 
-    A recurrence that knows nothing beside its outputs (all but the LSTM) has cells of width 0.
+    A recurrence without cells (all but the LSTM) has cells of width 0.
     """
 
     h_LBH: Float[Tensor, "L B H"]
     c_LBH: Float[Tensor, "L B K"]
 
     def select(self, row_M: Int[Tensor, " M"]) -> "RNNState":
-        """Give the states of the named rows, in their order; a row may be named more than once."""
+        """Return the states of the named rows, in their order; a row may be named more than once."""
         return RNNState(self.h_LBH[:, row_M], self.c_LBH[:, row_M])
 
 
 class Run(NamedTuple):
-    """What a recurrent network gives for a stretch of steps: its top outputs, and its state at the end."""
+    """The outputs of a recurrent network's top layer after each of some steps, and its state after the last."""
 
     h_BTH: Float[Tensor, "B T H"]
     state: RNNState
 
 
-class Places(NamedTuple):
-    """States that are asked for: of row `row_P` after `steps_P` of its columns; `P` counts them."""
+class StateQuery(NamedTuple):
+    """Which states are wanted: of row `row_P` after `steps_P` of its columns; `P` counts them."""
 
     row_P: Int[Tensor, " P"]
     steps_P: Int[Tensor, " P"]
@@ -98,7 +98,7 @@ class LossSum(NamedTuple):
     num_tokens: Int[Tensor, ""]
 
     def mean(self) -> Float[Tensor, ""]:
-        """Give the loss per token; zero where nothing was predicted."""
+        """Return the loss per token; zero where nothing was predicted."""
         return self.total / self.num_tokens.clamp(min=1)
 
 
@@ -110,6 +110,6 @@ class Draws(NamedTuple):
     step: int
 
     def rng(self, purpose: str) -> torch.Generator:
-        """Give a generator for one purpose at this step; it lives on the CPU, whatever the backend."""
+        """Return a generator for one purpose at this step; it lives on the CPU, whatever the backend."""
         digest = hashlib.sha256(f"{self.seed}/{self.phase}/{self.step}/{purpose}".encode()).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)

@@ -8,7 +8,7 @@ from auxrnn.auxiliary.losses import sum_cross_entropy, sum_squared_error
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.auxiliary.segments import Geometry
-from auxrnn.bptt import read_all
+from auxrnn.bptt import states_at
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Encoder, TokenEmbedding
@@ -63,7 +63,7 @@ def token_encoder_and_batch():
 
 def run_fast(objective, encoder, batch, *, true_probability=1.0, draws=DRAWS):
     segments = objective.sample(batch.length_B, rng=DRAWS.rng("segments"))
-    (state,) = read_all(encoder, batch.x_BT, [objective.reading(batch, segments)], first_B=batch.first_B)
+    (state,) = states_at(encoder, batch.x_BT, [objective.gradient_window(batch, segments)], first_B=batch.first_B)
     loss = objective.loss(encoder, batch, segments, state, draws=draws, true_probability=true_probability)
     return segments, loss
 
@@ -100,7 +100,7 @@ def parameters_of(*parts):
 def test_reconstruct_equals_the_slow_reference(placement, order, window):
     encoder, batch = make_encoder(), make_batch()
     objective = make_reconstruct(placement=placement, order=order, window=window)
-    kept = objective.decoder.head.draw_kept(DRAWS.rng("decoder drop-connect"))
+    kept = objective.decoder.head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
     segments, loss = run_fast(objective, encoder, batch)
 
     def one(m, x_TD, anchor, start, length):
@@ -127,7 +127,7 @@ def test_reconstruct_equals_the_slow_reference_at_any_depth(num_layers, decoder_
 @pytest.mark.parametrize("true_probability", [0.0, 0.4, 0.9])
 def test_scheduled_sampling_equals_the_slow_reference(true_probability):
     encoder, batch, objective = make_encoder(), make_batch(), make_reconstruct()
-    kept = objective.decoder.head.draw_kept(DRAWS.rng("decoder drop-connect"))
+    kept = objective.decoder.head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
     segments, loss = run_fast(objective, encoder, batch, true_probability=true_probability)
     is_true_MS = torch.rand(2, 6, 6, generator=DRAWS.rng("sampling"))[0] < true_probability
 
@@ -152,7 +152,7 @@ def test_scheduled_sampling_equals_the_slow_reference(true_probability):
 def test_characters_with_scheduled_sampling_equal_the_slow_reference(feedback):
     encoder, batch = token_encoder_and_batch()
     objective = make_reconstruct(feedback=feedback)
-    kept = objective.decoder.head.draw_kept(DRAWS.rng("decoder drop-connect"))
+    kept = objective.decoder.head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
     segments, loss = run_fast(objective, encoder, batch, true_probability=0.5)
     uniform_2MS = torch.rand(2, 6, 6, generator=DRAWS.rng("sampling"))
 
@@ -183,7 +183,7 @@ def test_characters_with_scheduled_sampling_equal_the_slow_reference(feedback):
 def test_predict_equals_the_slow_reference(window, num_upper):
     encoder, batch = make_encoder(), make_batch()
     objective = make_predict(window=window, num_upper=num_upper)
-    kept = objective.head.draw_kept(DRAWS.rng("decoder drop-connect"))
+    kept = objective.head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
     segments, loss = run_fast(objective, encoder, batch)
 
     def one(m, x_TD, anchor, start, length):
@@ -244,7 +244,7 @@ def test_reconstruct_reaches_only_the_window_left_of_the_anchor(window):
     encoder, batch = make_encoder(), make_batch(length=40)
     objective = make_reconstruct(placement="immediate", window=window, num_segments=1)
     segments = objective.sample(batch.length_B, rng=DRAWS.rng("segments"))
-    (state,) = read_all(encoder, batch.x_BT, [objective.reading(batch, segments)])
+    (state,) = states_at(encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
     state.c_LBH.sum().backward()
     reached_BT = batch.x_BT.grad.abs().sum(dim=2) > 0
     for row, anchor in zip(segments.row_M.tolist(), segments.anchor_M.tolist(), strict=True):
@@ -255,8 +255,8 @@ def test_rebuild_gives_what_the_decoder_says_when_fed_only_itself():
     encoder, batch, objective = make_encoder(), make_batch(), make_reconstruct()
     with torch.no_grad():
         segments = objective.sample(batch.length_B, rng=DRAWS.rng("segments"))
-        (state,) = read_all(encoder, batch.x_BT, [objective.reading(batch, segments)])
-        rebuilt_MSD = objective.rebuild(encoder, batch, segments, state)
+        (state,) = states_at(encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
+        rebuilt_MSD = objective.generate(encoder, batch, segments, state)
         for m, (row, anchor, start, length) in enumerate(zip(*[part.tolist() for part in segments], strict=True)):
             main = slow.read(encoder, batch.x_BT[row], num_steps=anchor + 1, window="full")
             decoder_state, token = slow.start_decoder(objective.decoder.cell, main), batch.x_BT[row, start + length]

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from auxrnn.bench import compare_forward, make_problem, run_ours
+from auxrnn.models.network import LossTerms, classification_loss
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.step import Task, back_propagate, classification_loss, compute_losses
+from auxrnn.training.optimizers import back_propagate
 from benchmarks import __main__ as command
 from benchmarks import data, frameworks, training_steps
 from benchmarks.frameworks import find_builders
@@ -70,8 +71,8 @@ def test_full_back_propagation_is_that_of_the_library():
     network = build_network(configure(FULL_BPTT, TINY), InputSpec(1, None, NUM_CLASSES, 20))
     peer, draws = FullBPTT(network), Draws(0, "bench", 0)
     x_BTD, label_B = torch.rand(4, 20, 1), torch.tensor([0, 7, 7, 119])
-    task = Task(is_supervised=True, is_auxiliary=False, supervised_window="full")
-    ours = compute_losses(network, SequenceBatch(x_BTD, label_B), task=task, draws=draws, true_probability=0.5)
+    terms = LossTerms(is_supervised=True, is_auxiliary=False, supervised_window="full")
+    ours = network.losses(SequenceBatch(x_BTD, label_B), terms=terms, draws=draws, true_probability=0.5)
     back_propagate(network, ours.combine(1.0), clip_norm=0.0)
     expected_GH = network.encoder.cell.weight_hh[0].grad.clone()
     theirs, _ = classification_loss(peer(x_BTD.transpose(0, 1), draws), label_B)

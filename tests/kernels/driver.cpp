@@ -73,7 +73,7 @@ struct Problem {
     Shape shape;
     Inputs<float> in;
     Integers begin, place_row, place_steps;
-    std::vector<uint8_t> own;
+    std::vector<uint8_t> fed_back;
     Floats uniform, enter_place_h, enter_place_c, enter_all_h;
 };
 
@@ -97,7 +97,7 @@ Problem draw_problem(const Shape &s, Draw &draw) {
         p.place_row.push_back(draw.below(s.rows));
         p.place_steps.push_back(draw.below(s.steps + 1));
     }
-    for (int64_t i = 0; i < s.rows * s.steps; ++i) p.own.push_back(i % s.steps > 0 && draw.uniform() < 0.5);
+    for (int64_t i = 0; i < s.rows * s.steps; ++i) p.fed_back.push_back(i % s.steps > 0 && draw.uniform() < 0.5);
     p.uniform = draw.floats(s.rows * s.steps, 1.0);
     for (float &value : p.uniform) value = std::fabs(value);
     p.enter_place_h = draw.floats(s.layers * s.places * s.hidden, 1.0);
@@ -131,7 +131,7 @@ class Loop {
                 if (p_.begin.empty() || step >= p_.begin[row]) advance(step, row);
                 const double *top = state(h_, s_.layers - 1, row);
                 std::copy_n(top, s_.hidden, &all_h[(row * s_.steps + step) * s_.hidden]);
-                if (is_feeding && step + 1 < s_.steps && p_.own[row * s_.steps + step + 1]) feed(step, row);
+                if (is_feeding && step + 1 < s_.steps && p_.fed_back[row * s_.steps + step + 1]) feed(step, row);
             }
             give_places(step + 1);
         }
@@ -235,7 +235,7 @@ struct Call {
         forward.place_h = place_h.data(), forward.place_c = place_c.data();
         forward.all_h = all_h.data(), forward.saved = saved.data();
         if (s.feed == NO_FEED) return;
-        forward.head = &head, forward.own = p.own.data(), forward.uniform = p.uniform.data(), forward.feed = s.feed;
+        forward.head = &head, forward.fed_back = p.fed_back.data(), forward.uniform = p.uniform.data(), forward.feed = s.feed;
     }
 
     void differentiate() {

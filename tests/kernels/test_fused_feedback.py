@@ -26,7 +26,7 @@ class Work(NamedTuple):
     x_MS: Tensor
     start: RNNState
     sampling: Sampling
-    kept_OF: Tensor | None
+    dropconnect_mask_OF: Tensor | None
 
     def sources(self):
         """Give all that a loss on the decoder's outputs may teach."""
@@ -35,11 +35,15 @@ class Work(NamedTuple):
 
     def decode(self):
         """Give predictions, some inputs of which are predictions too."""
-        return self.decoder(self.embedding, self.x_MS, self.start, kept_OF=self.kept_OF, sampling=self.sampling)
+        return self.decoder(
+            self.embedding, self.x_MS, self.start, dropconnect_mask_OF=self.dropconnect_mask_OF, sampling=self.sampling
+        )
 
-    def feed(self):
+    def generate(self):
         """Give the inputs as they are fed."""
-        return self.decoder.feed(self.embedding, self.x_MS, self.start, sampling=self.sampling, kept_OF=self.kept_OF)
+        return self.decoder.generate(
+            self.embedding, self.x_MS, self.start, sampling=self.sampling, dropconnect_mask_OF=self.dropconnect_mask_OF
+        )
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0].__name__}-{kind[1]}")
@@ -56,8 +60,8 @@ def work(request):
     start = RNNState(*(torch.randn(2, M, H, requires_grad=True) for _ in range(2)))
     sampling = Sampling(torch.rand(M, S) < 0.5, torch.rand(M, S))
     sampling.is_true_MS[:3] = torch.tensor([[True], [False], [True]])
-    kept_OF = head.draw_kept(torch.Generator().manual_seed(1))
-    return Work(decoder, embedding, x_MS.requires_grad_(bool(num_features)), start, sampling, kept_OF)
+    dropconnect_mask_OF = head.draw_dropconnect_mask(torch.Generator().manual_seed(1))
+    return Work(decoder, embedding, x_MS.requires_grad_(bool(num_features)), start, sampling, dropconnect_mask_OF)
 
 
 def learn(work):
@@ -68,21 +72,21 @@ def learn(work):
 
 
 def test_the_kernel_feeds_what_the_loop_feeds(build, work, on_torch):
-    fused_MS = work.feed()
+    fused_MS = work.generate()
     with on_torch():
-        looped_MS = work.feed()
+        looped_MS = work.generate()
     if work.x_MS.is_floating_point():
         assert_near([fused_MS], [looped_MS], relative=1e-5)
     else:
         assert torch.equal(fused_MS, looped_MS)
-    is_own_MS = work.sampling.find_own()
-    assert torch.equal(fused_MS[~is_own_MS], work.x_MS[~is_own_MS])
-    assert (fused_MS[is_own_MS] != work.x_MS[is_own_MS]).any()
+    is_fed_back_MS = work.sampling.find_fed_back()
+    assert torch.equal(fused_MS[~is_fed_back_MS], work.x_MS[~is_fed_back_MS])
+    assert (fused_MS[is_fed_back_MS] != work.x_MS[is_fed_back_MS]).any()
 
 
 @pytest.mark.parametrize("is_dropping", [False, True])
 def test_predictions_and_gradients_equal_those_of_the_loop(build, work, on_torch, is_dropping):
-    work = work if is_dropping else work._replace(kept_OF=None)
+    work = work if is_dropping else work._replace(dropconnect_mask_OF=None)
     output_MSO, grads = learn(work)
     with on_torch():
         expected_MSO, expected_grads = learn(work)
@@ -93,13 +97,13 @@ def test_predictions_and_gradients_equal_those_of_the_loop(build, work, on_torch
 @pytest.mark.parametrize("work", [kind for kind in KINDS if kind[0] is feed_vector], indirect=True)
 def test_what_was_fed_back_carries_no_gradient_and_what_was_true_does(build, work):
     grad_MSD = learn(work)[1][0]
-    assert torch.equal(grad_MSD.any(dim=2), ~work.sampling.find_own())
+    assert torch.equal(grad_MSD.any(dim=2), ~work.sampling.find_fed_back())
 
 
 def test_what_comes_in_is_not_changed(build, work):
     before_MS = work.x_MS.detach().clone()
     learn(work)
-    work.feed()
+    work.generate()
     assert torch.equal(work.x_MS, before_MS)
 
 
@@ -111,9 +115,9 @@ def test_fed_predictions_do_not_depend_on_the_number_of_threads(build, work):
         start=work.start.select(rows_M),
         sampling=Sampling(work.sampling.is_true_MS[rows_M], work.sampling.uniform_MS[rows_M]),
     )
-    one = many.feed()
+    one = many.generate()
     torch.set_num_threads(3)
-    three = many.feed()
+    three = many.generate()
     torch.set_num_threads(1)
     assert torch.equal(one, three)
 

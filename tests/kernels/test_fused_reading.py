@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from auxrnn import bptt
-from auxrnn.bptt import Reading
+from auxrnn.bptt import GradientWindow
 from auxrnn.kernels import lstm as kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
-from auxrnn.structs import Places, RNNState
+from auxrnn.structs import RNNState, StateQuery
 from stacks import assert_near
 
 B, T, E, H = 19, 23, 5, 10
@@ -79,7 +79,7 @@ def test_a_run_is_the_same(best_build, on_torch, encoder, x_BT, start, begin_B, 
     is_read_BT = (torch.arange(T) >= first_B1) & (torch.arange(T) < last_B1)
 
     def read():
-        run = encoder.run(x_BT, start, begin_B=begin_B, end_B=end_B)
+        run = encoder.cell(x_BT, start, embedding=encoder.embedding, begin_B=begin_B, end_B=end_B)
         return run.h_BTH * is_read_BT[:, :, None], *run.state
 
     assert_same_on_torch(on_torch, read, list_sources(encoder, x_BT, *start))
@@ -87,11 +87,11 @@ def test_a_run_is_the_same(best_build, on_torch, encoder, x_BT, start, begin_B, 
 
 @pytest.mark.parametrize("begin_B", [None, BEGIN_B], ids=["", "begin"])
 def test_states_at_places_are_the_same(best_build, on_torch, encoder, x_BT, start, begin_B):
-    places = Places(torch.randint(B, (31,)), torch.randint(T + 1, (31,)))
+    places = StateQuery(torch.randint(B, (31,)), torch.randint(T + 1, (31,)))
     if begin_B is not None:
         start = encoder.initial_state(B)
     sources = list_sources(encoder, x_BT, *start)
-    assert_same_on_torch(on_torch, lambda: encoder.visit(x_BT, start, places, begin_B=begin_B), sources)
+    assert_same_on_torch(on_torch, lambda: encoder.states_at(x_BT, start, places, begin_B=begin_B), sources)
 
 
 @pytest.mark.parametrize("windows", [(4, 9), (7, "full"), ("full", 0), (1, T)])
@@ -99,10 +99,10 @@ def test_states_at_places_are_the_same(best_build, on_torch, encoder, x_BT, star
 def test_readings_at_anchors_of_each_row_are_the_same(best_build, on_torch, encoder, x_BT, windows, first_B):
     row_M = torch.arange(B).repeat(2)
     column_M = T - 1 - torch.arange(2 * B) * 3 % 4
-    readings = [Reading(row_M, column_M, windows[0]), bptt.last_states(x_BT, window=windows[1])]
+    readings = [GradientWindow(row_M, column_M, windows[0]), bptt.final_window(x_BT, window=windows[1])]
 
     def read():
-        states = bptt.read_all(encoder, x_BT, readings, first_B=first_B)
+        states = bptt.states_at(encoder, x_BT, readings, first_B=first_B)
         return [part for state in states for part in state]
 
     assert_same_on_torch(on_torch, read, list_sources(encoder, x_BT))
@@ -121,8 +121,8 @@ def test_the_kernel_takes_single_precision_on_the_cpu_and_nothing_else(best_buil
 
 @pytest.mark.parametrize(("dtype", "device"), [(torch.float64, "cpu"), (torch.float32, "meta")])
 def test_other_precisions_and_devices_never_call_the_kernel(best_build, monkeypatch, dtype, device):
-    monkeypatch.setattr("auxrnn.kernels.lstm.run_stack", None)
+    monkeypatch.setattr("auxrnn.kernels.lstm.forward", None)
     encoder = Encoder(EMBEDDINGS["vectors"](), cell=LSTM(E, hidden_size=H, num_layers=2)).to(device, dtype)
     x_BTD = torch.zeros(B, T, 2, dtype=dtype, device=device)
-    state = encoder.run(x_BTD, encoder.initial_state(B)).state
+    state = encoder(x_BTD, encoder.initial_state(B)).state
     assert (state.h_LBH.dtype, state.h_LBH.device.type) == (dtype, device)

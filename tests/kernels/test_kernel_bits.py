@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from auxrnn.kernels.calls import WORTH_A_THREAD
-from auxrnn.structs import Places, RNNState
+from auxrnn.structs import RNNState, StateQuery
 from stacks import Sizes, assert_same_bytes, draw_pass, gradients
 
 # More than 64 rows make nine blocks; units are no multiple of a vector.
@@ -37,12 +37,12 @@ def test_no_result_depends_on_the_number_of_threads(build, is_token, is_late):
 def test_a_row_does_not_depend_on_the_rows_beside_it(build, is_token, rows):
     work = draw_pass(SIZES, is_token=is_token, is_late=True).to(torch.float32)
     some_B = torch.tensor(rows)
-    everywhere = Places(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.steps))
+    everywhere = StateQuery(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.steps))
     together = work._replace(places=everywhere)
     alone = work._replace(
         x_BT=work.x_BT[some_B],
         start=work.start.select(some_B),
-        places=Places(torch.arange(len(some_B)), everywhere.steps_P[some_B]),
+        places=StateQuery(torch.arange(len(some_B)), everywhere.steps_P[some_B]),
         begin_B=work.begin_B[some_B],
     )
     (h_BTH, h_LBH, c_LBH), parts = together.read(wants_outputs=True), alone.read(wants_outputs=True)
@@ -59,7 +59,7 @@ def test_reading_in_pieces_equals_reading_at_once(build, is_token):
     row_B = torch.arange(SIZES.rows)
 
     def read_on(x_BT, state):
-        places = Places(row_B, torch.full_like(row_B, x_BT.shape[1]))
+        places = StateQuery(row_B, torch.full_like(row_B, x_BT.shape[1]))
         return work._replace(x_BT=x_BT, start=state, places=places).read(wants_outputs=True)
 
     at_once = read_on(work.x_BT, work.start)
@@ -83,7 +83,7 @@ def test_a_state_does_not_depend_on_what_else_is_asked_for(build):
     work = draw_pass(SIZES, is_late=True)
     _, h_LPH, c_LPH = work.read(wants_outputs=True)
     few_P = torch.tensor([0, 17, 17, 59])
-    few = work._replace(places=Places(work.places.row_P[few_P], work.places.steps_P[few_P]))
+    few = work._replace(places=StateQuery(work.places.row_P[few_P], work.places.steps_P[few_P]))
     assert_same_bytes(few.read()[1:], [h_LPH[:, few_P], c_LPH[:, few_P]])
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from auxrnn.structs import Places
+from auxrnn.structs import StateQuery
 from stacks import Sizes, assert_near, assert_same_bytes, draw_pass, gradients, read_plainly
 
 SIZES = Sizes(rows=21, steps=6, hidden=11, layers=2, inputs=3, places=0)
-LAST = Places(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.steps))
+LAST = StateQuery(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.steps))
 DENORMAL = 1e-40
 
 
@@ -104,7 +104,7 @@ def test_tiny_numbers_come_out_as_zeros_at_most(build):
 
 def test_open_forget_gates_keep_a_cell_over_very_many_steps(build):
     sizes = Sizes(rows=1, steps=16_384, hidden=4, layers=1, inputs=1, places=0)
-    work = draw_pass(sizes)._replace(places=Places(torch.tensor([0]), torch.tensor([sizes.steps])))
+    work = draw_pass(sizes)._replace(places=StateQuery(torch.tensor([0]), torch.tensor([sizes.steps])))
     gate_4H = torch.tensor([-30.0, 30.0, 1.0, 1.0])[:, None].expand(4, sizes.hidden)
     still = work._replace(weights=[*(torch.zeros_like(weight) for weight in work.weights[:2]), gate_4H.reshape(-1)])
     assert_near(still.read()[2:], [still.start.c_LBH], relative=1e-5)

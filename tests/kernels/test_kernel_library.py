@@ -17,8 +17,8 @@ from auxrnn.errors import RunError
 from auxrnn.kernels import library
 from auxrnn.kernels import lstm as kernel
 from auxrnn.kernels.library import CHOICE, INSTRUCTION_SETS, describe, find_kernel, load_kernel
+from auxrnn.models.network import LossTerms
 from auxrnn.structs import Draws
-from auxrnn.training.step import Task, compute_losses
 from command import call
 from stacks import BUILDS
 from tiny_network import make_batch, make_network
@@ -51,7 +51,7 @@ def learn():
     """Give the gradients of one training step in single precision."""
     network, batch, draws = make_network("reconstruct").float(), make_batch(), Draws(3, "test", 7)
     batch = batch._replace(x_BT=batch.x_BT.float())
-    losses = compute_losses(network, batch, task=Task(True, True, 3), draws=draws, true_probability=0.5)
+    losses = network.losses(batch, terms=LossTerms(True, True, 3), draws=draws, true_probability=0.5)
     losses.combine(1.0).backward()
     return [parameter.grad for parameter in network.parameters()]
 
@@ -112,9 +112,9 @@ def test_a_named_build_that_is_missing_is_said_to_be_so(choose, folder, caplog):
 @needs_kernel
 def test_a_build_from_another_interface_is_refused(choose, monkeypatch):
     class LongerHead(ctypes.Structure):
-        _fields_ = (*library.Head._fields_, ("dropout", ctypes.c_double))
+        _fields_ = (*library.HeadPointers._fields_, ("dropout", ctypes.c_double))
 
-    monkeypatch.setattr(library, "Head", LongerHead)
+    monkeypatch.setattr(library, "HeadPointers", LongerHead)
     with pytest.raises(RunError, match="the compiled LSTM kernel is out of date; install auxrnn again"):
         find_kernel()
 

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from auxrnn.kernels.lstm import FEED_ARGMAX, FEED_VECTOR
-from auxrnn.structs import Places, RNNState
+from auxrnn.structs import RNNState, StateQuery
 from stacks import Sizes, draw_pass
 
 SIZES = Sizes(rows=5, steps=4, hidden=16, layers=2, inputs=3, places=6)
@@ -87,7 +87,7 @@ def list_misfits():
         "start has too many rows": work._replace(start=RNNState(*(part.repeat(1, 2, 1) for part in work.start))),
         "start is in double precision": work._replace(start=RNNState(*(part.double() for part in work.start))),
         "begin has too many rows": work._replace(begin_B=work.begin_B.repeat(2)),
-        "places differ in number": work._replace(places=Places(row_P, steps_P.repeat(2))),
+        "places differ in number": work._replace(places=StateQuery(row_P, steps_P.repeat(2))),
     }
 
 

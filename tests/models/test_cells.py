@@ -7,11 +7,10 @@ from auxrnn import bptt
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.cells.recurrence import Recurrence
+from auxrnn.models.cells.recurrence import GRID, Recurrence
 from auxrnn.models.cells.urnn import URNN
-from auxrnn.models.cells.walking import GRID
 from auxrnn.models.encoder import Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
-from auxrnn.structs import Places, RNNState
+from auxrnn.structs import RNNState, StateQuery
 
 B, T, NUM_INPUTS, H = 4, 9, 3, 5
 LATE_B, EARLY_B = torch.tensor([0, 3, 8, 9]), torch.tensor([9, 4, 1, 0])
@@ -53,21 +52,21 @@ def measure(*parts):
 def run_measured(cell, x_BTI, begin_B, end_B):
     """Give the final state, and all gradients of a loss that looks at it alone."""
     x_BTI = x_BTI.clone().requires_grad_()
-    state = cell.run(x_BTI, cell.initial_state(B), begin_B=begin_B, end_B=end_B).state
+    state = cell(x_BTI, cell.initial_state(B), begin_B=begin_B, end_B=end_B).state
     return state, torch.autograd.grad(measure(*state), [x_BTI, *cell.parameters()])
 
 
 def read_alone(cell, x_BTI, rows, starts, ends):
     """Run the named steps of rows one by one."""
     steps = zip(rows, starts, ends, strict=True)
-    states = [cell.run(x_BTI[b : b + 1, start:end], cell.initial_state(1)).state for b, start, end in steps]
+    states = [cell(x_BTI[b : b + 1, start:end], cell.initial_state(1)).state for b, start, end in steps]
     return RNNState(*(torch.cat(parts, dim=1) for parts in zip(*states, strict=True)))
 
 
 def test_it_is_a_recurrence_with_states_of_the_sizes_it_names(kind):
     cell = make_cell(kind, num_layers=3)
     assert isinstance(cell, Recurrence)
-    run = cell.run(make_x(), cell.initial_state(B))
+    run = cell(make_x(), cell.initial_state(B))
     assert run.h_BTH.shape == (B, T, cell.output_size)
     assert run.state.h_LBH.shape == (cell.num_layers, B, cell.output_size) == (3, B, 2 * H if kind is URNN else H)
     assert run.state.c_LBH.shape == (3, B, H if kind is LSTM else 0)
@@ -78,9 +77,9 @@ def test_it_is_a_recurrence_with_states_of_the_sizes_it_names(kind):
 def test_reading_in_chunks_equals_reading_at_once(kind, num_layers):
     cell, x_BTI = make_cell(kind, num_layers), make_x()
     state, outputs = make_state(cell), []
-    whole = cell.run(x_BTI, state)
+    whole = cell(x_BTI, state)
     for part in x_BTI.split([1, 5, 3], dim=1):
-        h_BTH, state = cell.run(part, state)
+        h_BTH, state = cell(part, state)
         outputs.append(h_BTH)
     torch.testing.assert_close((torch.cat(outputs, dim=1), *state), (whole.h_BTH, *whole.state), rtol=0, atol=1e-12)
 
@@ -93,7 +92,7 @@ def test_what_stands_in_idle_columns_changes_not_one_bit(kind, num_layers, begin
     step_1T = torch.arange(T)[None]
     is_late_BT = step_1T < (0 if begin_B is None else begin_B[:, None])
     idle_BT = is_late_BT | (step_1T >= (T if end_B is None else end_B[:, None]))
-    # torch's LSTM is held by a finite weight: see `idle.SATURATING`.
+    # torch's LSTM is held by a finite weight: see `recurrence.SATURATING`.
     huge = 1e30
     other_BTI = torch.where(idle_BT[:, :, None], huge * torch.randn_like(x_BTI), x_BTI)
     first_state, first_grads = run_measured(cell, x_BTI, begin_B, end_B)
@@ -124,21 +123,21 @@ def test_late_and_early_rows_equal_runs_of_their_own_steps(kind, num_layers, sid
 def test_a_row_that_has_not_begun_keeps_the_initial_state_exactly(kind, dtype):
     cell = make_cell(kind, dtype=dtype)
     start = cell.initial_state(B)
-    after = cell.run(make_x(dtype), start, begin_B=torch.full((B,), T)).state
+    after = cell(make_x(dtype), start, begin_B=torch.full((B,), T)).state
     assert all(torch.equal(one, two) for one, two in zip(after, start, strict=True))
 
 
 def test_a_row_without_any_step_keeps_any_state(kind):
     cell = make_cell(kind)
     state = make_state(cell)
-    after = cell.run(make_x(), state, end_B=torch.tensor([0, -3, 0, 0])).state
+    after = cell(make_x(), state, end_B=torch.tensor([0, -3, 0, 0])).state
     assert all(torch.equal(one, two) for one, two in zip(after, state, strict=True))
 
 
 def test_a_run_of_no_columns_gives_back_its_state_and_no_outputs(kind):
     cell = make_cell(kind)
     state = make_state(cell)
-    run = cell.run(make_x(num_columns=0), state)
+    run = cell(make_x(num_columns=0), state)
     assert run.state is state
     assert run.h_BTH.shape == (B, 0, cell.output_size)
 
@@ -146,12 +145,12 @@ def test_a_run_of_no_columns_gives_back_its_state_and_no_outputs(kind):
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_visit_equals_running_each_row_alone_to_its_place(kind, is_late):
     cell, x_BTI = make_cell(kind), make_x(num_columns=2 * GRID + 3)
-    places = Places(torch.tensor([0, 2, 2, 1, 3, 0]), torch.tensor([0, 2 * GRID + 3, 5, GRID, GRID + 1, GRID - 1]))
+    places = StateQuery(torch.tensor([0, 2, 2, 1, 3, 0]), torch.tensor([0, 2 * GRID + 3, 5, GRID, GRID + 1, GRID - 1]))
     begin_B = torch.tensor([0, GRID + 4, 3, GRID]) if is_late else None
     starts = begin_B[places.row_P].tolist() if is_late else [0] * len(places.row_P)
     alone = read_alone(cell, x_BTI, places.row_P.tolist(), starts, places.steps_P.tolist())
     encoder = Encoder(NoEmbedding(NUM_INPUTS), cell=cell)
-    state = encoder.visit(x_BTI, cell.initial_state(B), places, begin_B=begin_B)
+    state = encoder.states_at(x_BTI, cell.initial_state(B), places, begin_B=begin_B)
     torch.testing.assert_close(tuple(state), tuple(alone), rtol=1e-11, atol=1e-12)
     ours, theirs = (torch.autograd.grad(measure(*part), list(cell.parameters())) for part in (state, alone))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-11)
@@ -176,8 +175,8 @@ def test_an_encoder_reads_through_any_embedding(kind, embedding, embed):
         torch.nn.init.normal_(getattr(embedding, "bias_E", torch.empty(1)))
         x_BT = torch.randn(B, T, embedding.input_size, dtype=torch.float64)
     run, expected = (
-        encoder.run(x_BT, encoder.initial_state(B)),
-        encoder.cell.run(embed(embedding, x_BT), encoder.initial_state(B)),
+        encoder(x_BT, encoder.initial_state(B)),
+        encoder.cell(embed(embedding, x_BT), encoder.initial_state(B)),
     )
     torch.testing.assert_close((run.h_BTH, *run.state), (expected.h_BTH, *expected.state), rtol=1e-11, atol=1e-12)
     parameters = list(encoder.parameters())
@@ -189,8 +188,8 @@ def test_an_encoder_reads_through_any_embedding(kind, embedding, embed):
 def test_any_window_gives_the_values_of_a_plain_run_and_reaches_exactly_the_last_inputs(kind, window):
     encoder = Encoder(NoEmbedding(NUM_INPUTS), cell=make_cell(kind))
     x_BTD = make_x().requires_grad_()
-    state = bptt.read(encoder, x_BTD, window=window)
-    expected = encoder.cell.run(x_BTD, encoder.initial_state(B)).state
+    state = bptt.final_states(encoder, x_BTD, window=window)
+    expected = encoder.cell(x_BTD, encoder.initial_state(B)).state
     torch.testing.assert_close(tuple(state), tuple(expected), rtol=1e-12, atol=1e-12)
     if window == 0:
         assert not state.h_LBH.requires_grad
@@ -204,7 +203,7 @@ def test_any_window_gives_the_values_of_a_plain_run_and_reaches_exactly_the_last
 def test_windows_over_late_rows_give_the_values_of_sequences_of_their_own(kind, window):
     encoder = Encoder(NoEmbedding(NUM_INPUTS), cell=make_cell(kind))
     x_BTD, first_B = make_x(), torch.tensor([0, 3, 8, 5])
-    state = bptt.read(encoder, x_BTD, window=window, first_B=first_B)
+    state = bptt.final_states(encoder, x_BTD, window=window, first_B=first_B)
     alone = read_alone(encoder.cell, x_BTD, range(B), first_B.tolist(), [T] * B)
     torch.testing.assert_close(tuple(state), tuple(alone), rtol=1e-11, atol=1e-12)
 
@@ -218,8 +217,8 @@ class Final(torch.nn.Module):
 
     def forward(self, x_BTI, h_LBH, c_LBH):
         begin_B, end_B = torch.tensor([0, 1]), torch.tensor([3, 2])
-        whole = self.cell.run(x_BTI, RNNState(h_LBH, c_LBH))
-        part = self.cell.run(x_BTI, self.cell.initial_state(2), begin_B=begin_B, end_B=end_B)
+        whole = self.cell(x_BTI, RNNState(h_LBH, c_LBH))
+        part = self.cell(x_BTI, self.cell.initial_state(2), begin_B=begin_B, end_B=end_B)
         return whole.h_BTH, *(given for given in (*whole.state, *part.state) if given.numel())
 
 

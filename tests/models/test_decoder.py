@@ -36,9 +36,11 @@ def start():
     return RNNState(*(torch.randn(2, M, H, dtype=torch.float64) for _ in range(2)))
 
 
-def feed(decoder, embedding, x_MSD, start, is_true_MS, kept_OF=None):
+def feed(decoder, embedding, x_MSD, start, is_true_MS, dropconnect_mask_OF=None):
     half_MS = torch.full((M, S), 0.5)
-    return decoder.feed(embedding, x_MSD, start, sampling=Sampling(is_true_MS, half_MS), kept_OF=kept_OF)
+    return decoder.generate(
+        embedding, x_MSD, start, sampling=Sampling(is_true_MS, half_MS), dropconnect_mask_OF=dropconnect_mask_OF
+    )
 
 
 def some_true(seed=0):
@@ -60,10 +62,10 @@ def test_true_tokens_only_are_fed_as_they_are(decoder, embedding, x_MSD, start):
 def test_every_other_token_is_what_the_decoder_says_after_the_tokens_it_was_fed(
     decoder, embedding, x_MSD, start, seed, has_mask
 ):
-    kept_OF = decoder.head.draw_kept(torch.Generator().manual_seed(1)) if has_mask else None
+    dropconnect_mask_OF = decoder.head.draw_dropconnect_mask(torch.Generator().manual_seed(1)) if has_mask else None
     is_true_MS = some_true(seed)
-    fed_MSD = feed(decoder, embedding, x_MSD, start, is_true_MS, kept_OF)
-    said_MSD = decoder(embedding, fed_MSD, start, kept_OF=kept_OF)
+    fed_MSD = feed(decoder, embedding, x_MSD, start, is_true_MS, dropconnect_mask_OF)
+    said_MSD = decoder(embedding, fed_MSD, start, dropconnect_mask_OF=dropconnect_mask_OF)
     expected_MSD = torch.where(is_true_MS[:, 1:, None], x_MSD[:, 1:], said_MSD[:, :-1])
     torch.testing.assert_close(fed_MSD[:, 1:], expected_MSD, rtol=1e-12, atol=1e-13)
 
@@ -114,7 +116,7 @@ def reconstruction(true_probability):
     main = RNNState(*(torch.randn(1, M, H, dtype=torch.float64) for _ in range(2)))
     loss = objective.loss(encoder, batch, segments, main, draws=draws, true_probability=true_probability)
     token_MSD = torch.stack([batch.x_BT[m, start : start + S + 1] for m, start in enumerate(segments.start_M)])
-    return loss.total, token_MSD, lambda x_MSD: decoder(encoder.embedding, x_MSD, main, kept_OF=None)
+    return loss.total, token_MSD, lambda x_MSD: decoder(encoder.embedding, x_MSD, main, dropconnect_mask_OF=None)
 
 
 def test_with_probability_one_all_inputs_are_true():

@@ -35,7 +35,7 @@ def test_a_run_equals_torch_in_values_and_gradients(num_layers):
         theirs.data.copy_(ours)
     x_BTI = torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
     start_LBH = torch.randn(num_layers, B, H, dtype=torch.float64, requires_grad=True)
-    run = cell.run(x_BTI, cell.initial_state(B)._replace(h_LBH=start_LBH))
+    run = cell(x_BTI, cell.initial_state(B)._replace(h_LBH=start_LBH))
     h_BTH, h_LBH = gru(x_BTI, start_LBH)
     torch.testing.assert_close((run.h_BTH, run.state.h_LBH), (h_BTH, h_LBH), rtol=1e-12, atol=1e-13)
     our_parameters, their_parameters = zip(*pairs, strict=True)
@@ -61,7 +61,7 @@ def test_weights_start_glorot_uniform_and_biases_zero():
 def test_chrono_starts_update_gates_at_the_log_of_uniform_spans():
     num_units, num_steps = 300, 100
     cell = GRU(1, hidden_size=num_units, num_layers=2)
-    cell.start_chrono(num_steps)
+    cell.initialize_gates("chrono", longest=num_steps)
     for bias_G, bias_hh_G in zip(cell.bias, cell.bias_hh, strict=True):
         reset_H, update_H, new_H = bias_G.detach().reshape(3, num_units)
         assert not reset_H.any()
@@ -79,9 +79,9 @@ def test_after_chrono_a_blank_unit_forgets_at_the_rate_of_its_span():
     cell = GRU(1, hidden_size=6, num_layers=1).double()
     for weight in [*cell.weight_ih, *cell.weight_hh]:
         nn.init.zeros_(weight)
-    cell.start_chrono(50)
+    cell.initialize_gates("chrono", longest=50)
     state = cell.initial_state(1)._replace(h_LBH=torch.ones(1, 1, 6, dtype=torch.float64))
-    after_H = cell.run(torch.zeros(1, 1, 1, dtype=torch.float64), state).state.h_LBH[0, 0]
+    after_H = cell(torch.zeros(1, 1, 1, dtype=torch.float64), state).state.h_LBH[0, 0]
     span_H = cell.bias[0][6:12].exp()
     torch.testing.assert_close(after_H, span_H / (span_H + 1), rtol=1e-12, atol=0)
 
@@ -89,13 +89,13 @@ def test_after_chrono_a_blank_unit_forgets_at_the_rate_of_its_span():
 @pytest.mark.parametrize("num_steps", [1, 2])
 def test_chrono_of_the_shortest_sequences_remembers_one_step(num_steps):
     cell = GRU(1, hidden_size=4, num_layers=1)
-    cell.start_chrono(num_steps)
+    cell.initialize_gates("chrono", longest=num_steps)
     assert not cell.bias[0].any()
 
 
 def test_starting_with_forget_one_sets_update_gates_alone():
     cell = GRU(1, hidden_size=4, num_layers=2)
-    cell.start_gates(keep=1.0)
+    cell.initialize_gates("forget-one", longest=1)
     for bias_G, bias_hh_G in zip(cell.bias, cell.bias_hh, strict=True):
         assert bias_G.reshape(3, 4).tolist() == [[0.0] * 4, [1.0] * 4, [0.0] * 4]
         assert not bias_hh_G.any()
@@ -103,7 +103,7 @@ def test_starting_with_forget_one_sets_update_gates_alone():
 
 def test_uniform_gates_keep_evenly_spread_parts_of_their_state():
     cell = GRU(1, hidden_size=300, num_layers=1)
-    cell.start_uniform()
+    cell.initialize_gates("uniform", longest=1)
     reset_H, update_H, new_H = cell.bias[0].detach().reshape(3, 300)
     assert not reset_H.any()
     assert not new_H.any()

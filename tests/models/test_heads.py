@@ -15,7 +15,7 @@ def make_head(drop_connect=0.5):
 
 
 def draw(head, step=0):
-    return head.draw_kept(Draws(0, "test", step).rng("drop-connect"))
+    return head.draw_dropconnect_mask(Draws(0, "test", step).rng("drop-connect"))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def test_a_run_equals_torch_in_values_and_gradients(num_layers):
         getattr(rnn, f"bias_hh_l{layer}").data.zero_()
     x_BTI = torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
     start_LBH = torch.randn(num_layers, B, H, dtype=torch.float64, requires_grad=True)
-    run = cell.run(x_BTI, cell.initial_state(B)._replace(h_LBH=start_LBH))
+    run = cell(x_BTI, cell.initial_state(B)._replace(h_LBH=start_LBH))
     h_BTH, h_LBH = rnn(x_BTI, start_LBH)
     torch.testing.assert_close((run.h_BTH, run.state.h_LBH), (h_BTH, h_LBH), rtol=1e-12, atol=1e-13)
     loss, expected_loss = run.h_BTH.sin().sum() + run.state.h_LBH.cos().sum(), h_BTH.sin().sum() + h_LBH.cos().sum()
@@ -35,7 +35,7 @@ def test_a_run_equals_torch_in_values_and_gradients(num_layers):
 def test_it_starts_by_copying_its_state():
     cell = IRNN(NUM_INPUTS, hidden_size=H, num_layers=1)
     start = cell.initial_state(B)._replace(h_LBH=torch.rand(1, B, H))
-    after = cell.run(torch.zeros(B, 200, NUM_INPUTS), start).state
+    after = cell(torch.zeros(B, 200, NUM_INPUTS), start).state
     assert torch.equal(after.h_LBH, start.h_LBH)
 
 

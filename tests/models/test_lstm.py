@@ -46,7 +46,7 @@ def measure(h_BTH, h_LBH, c_LBH):
 def test_a_run_equals_torch_in_values_and_gradients(num_layers):
     cell, state = make_lstm(num_layers), make_state(num_layers)
     lstm, x_BTI = as_nn_lstm(cell), torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
-    run = cell.run(x_BTI, state)
+    run = cell(x_BTI, state)
     h_BTH, (h_LBH, c_LBH) = lstm(x_BTI, tuple(state))
     torch.testing.assert_close((run.h_BTH, *run.state), (h_BTH, h_LBH, c_LBH), rtol=1e-12, atol=1e-13)
     inputs = [x_BTI, *state]
@@ -60,7 +60,7 @@ def test_a_run_equals_torch_in_values_and_gradients(num_layers):
 def run_idle(cell, x_BTI, state, begin_B, end_B):
     """Give the final state and all gradients of a run whose loss looks at the final state alone."""
     x_BTI = x_BTI.clone().requires_grad_()
-    run = cell.run(x_BTI, state, begin_B=begin_B, end_B=end_B)
+    run = cell(x_BTI, state, begin_B=begin_B, end_B=end_B)
     loss = measure(x_BTI.new_zeros(1), *run.state)
     return run.state, torch.autograd.grad(loss, [x_BTI, *cell.parameters()])
 
@@ -93,9 +93,7 @@ def test_late_and_early_rows_equal_runs_of_their_own_steps(num_layers, side, dty
     begin_B, end_B = (BEGIN_B, None) if is_late else (None, END_B)
     together, grads = run_idle(cell, x_BTI, state, begin_B, end_B)
     alone = [
-        cell.run(
-            x_BTI[b : b + 1, slice(BEGIN_B[b], T) if is_late else slice(0, END_B[b])], state.select(torch.tensor([b]))
-        )
+        cell(x_BTI[b : b + 1, slice(BEGIN_B[b], T) if is_late else slice(0, END_B[b])], state.select(torch.tensor([b])))
         for b in range(B)
     ]
     h_LBH, c_LBH = (torch.cat([run.state[part] for run in alone], dim=1) for part in range(2))
@@ -107,14 +105,14 @@ def test_late_and_early_rows_equal_runs_of_their_own_steps(num_layers, side, dty
 def test_a_row_without_any_step_keeps_its_state():
     cell, state = make_lstm(), make_state(2, requires_grad=False)
     x_BTI = torch.randn(B, T, NUM_INPUTS, dtype=torch.float64)
-    after = cell.run(x_BTI, state, end_B=torch.zeros(B, dtype=torch.long)).state
+    after = cell(x_BTI, state, end_B=torch.zeros(B, dtype=torch.long)).state
     assert torch.equal(after.h_LBH, state.h_LBH)
     assert torch.equal(after.c_LBH, state.c_LBH)
 
 
 def test_a_run_of_no_columns_gives_back_its_state_and_no_outputs():
     cell, state = make_lstm(), make_state(2)
-    run = cell.run(torch.randn(B, 0, NUM_INPUTS, dtype=torch.float64), state)
+    run = cell(torch.randn(B, 0, NUM_INPUTS, dtype=torch.float64), state)
     assert run.state is state
     assert run.h_BTH.shape == (B, 0, H)
 
@@ -131,7 +129,7 @@ def test_weights_start_glorot_uniform_and_biases_zero_but_the_forget_gates():
 def test_chrono_starts_forget_gates_at_the_log_of_uniform_spans_and_input_gates_at_their_negative():
     num_units, num_steps = 300, 100
     cell = LSTM(1, hidden_size=num_units, num_layers=2)
-    cell.start_chrono(num_steps)
+    cell.initialize_gates("chrono", longest=num_steps)
     for bias_G in cell.bias:
         input_H, forget_H, cell_H, output_H = bias_G.detach().reshape(4, num_units)
         assert torch.equal(input_H, -forget_H)
@@ -147,14 +145,14 @@ def test_chrono_starts_forget_gates_at_the_log_of_uniform_spans_and_input_gates_
 @pytest.mark.parametrize("num_steps", [1, 2])
 def test_chrono_of_the_shortest_sequences_remembers_one_step(num_steps):
     cell = LSTM(1, hidden_size=4, num_layers=1)
-    cell.start_chrono(num_steps)
+    cell.initialize_gates("chrono", longest=num_steps)
     assert not cell.bias[0].any()
 
 
 def test_uniform_gates_keep_evenly_spread_parts_of_their_cells():
     num_units = 300
     cell = LSTM(1, hidden_size=num_units, num_layers=2)
-    cell.start_uniform()
+    cell.initialize_gates("uniform", longest=1)
     for bias_G in cell.bias:
         input_H, forget_H, cell_H, output_H = bias_G.detach().reshape(4, num_units)
         assert torch.equal(input_H, -forget_H)

@@ -8,8 +8,7 @@ from torch import nn
 
 from auxrnn import bptt
 from auxrnn.models.cells import urnn
-from auxrnn.models.cells.unitary_walk import walk_dense
-from auxrnn.models.cells.urnn import URNN, rectify
+from auxrnn.models.cells.urnn import URNN, forward_dense, rectify
 from auxrnn.models.encoder import Encoder, NoEmbedding
 
 B, T, NUM_INPUTS, H = 4, 9, 3, 6
@@ -75,7 +74,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 def test_a_run_equals_dense_matrices_step_by_step_in_values_and_gradients(num_layers, way):
     cell, x_BTI = make_urnn(num_layers), torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
-    h_BTH = cell.run(x_BTI, cell.initial_state(B)).h_BTH
+    h_BTH = cell(x_BTI, cell.initial_state(B)).h_BTH
     expected_BTH = torch.stack([read_slowly(cell, x_TI) for x_TI in x_BTI])
     # |z| is taken a little larger (SMALLEST_SQUARE), which the smallest z feel.
     torch.testing.assert_close(h_BTH, expected_BTH, rtol=1e-6, atol=1e-7)
@@ -90,7 +89,7 @@ def test_rows_that_begin_late_and_end_early_are_the_same_in_both_ways(monkeypatc
     found = []
     for largest in (0, H):
         monkeypatch.setattr(urnn, "LARGEST_DENSE", largest)
-        run = cell.run(x_BTI, cell.initial_state(B), begin_B=begin_B, end_B=end_B)
+        run = cell(x_BTI, cell.initial_state(B), begin_B=begin_B, end_B=end_B)
         gradients = torch.autograd.grad(
             run.h_BTH.sin().sum() + run.state.h_LBH.cos().sum(), [x_BTI, *cell.parameters()]
         )
@@ -100,9 +99,9 @@ def test_rows_that_begin_late_and_end_early_are_the_same_in_both_ways(monkeypatc
 
 def test_few_rows_do_not_pay_for_a_product_of_all_factors(monkeypatch):
     cell, sizes = make_urnn(num_layers=1), []
-    monkeypatch.setattr(urnn, "walk_dense", lambda *parts: sizes.append(parts[0].shape) or walk_dense(*parts))
+    monkeypatch.setattr(urnn, "forward_dense", lambda *parts: sizes.append(parts[0].shape) or forward_dense(*parts))
     for num_steps in (H - 1, H):
-        cell.run(torch.zeros(1, num_steps, NUM_INPUTS, dtype=torch.float64), cell.initial_state(1))
+        cell(torch.zeros(1, num_steps, NUM_INPUTS, dtype=torch.float64), cell.initial_state(1))
     assert sizes == [(H, 1, 2 * H)]
 
 
@@ -119,7 +118,7 @@ def test_the_recurrent_matrix_is_unitary_before_and_after_training():
     first_HH, losses = cell.recurrent_matrix(0).detach(), []
     assert all(is_unitary(cell, layer) for layer in range(2))
     for _ in range(8):
-        loss = nn.functional.cross_entropy(readout(cell.run(x_BTI, cell.initial_state(12)).h_BTH[:, -1]), label_B)
+        loss = nn.functional.cross_entropy(readout(cell(x_BTI, cell.initial_state(12)).h_BTH[:, -1]), label_B)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -133,7 +132,7 @@ def test_blank_inputs_keep_the_length_of_the_state_for_a_thousand_steps():
     cell = URNN(1, hidden_size=32, num_layers=1)
     start = cell.initial_state(2)
     with torch.no_grad():
-        after = cell.run(torch.zeros(2, 1000, 1), start).state
+        after = cell(torch.zeros(2, 1000, 1), start).state
     # W is unitary to about 1e-7, the precision of its phases: a thousand steps may be off by a thousand times that.
     torch.testing.assert_close(after.h_LBH.norm(dim=2), start.h_LBH.norm(dim=2), rtol=2e-4, atol=0)
 
@@ -161,13 +160,13 @@ def test_a_full_window_reaches_the_learned_start_and_a_shorter_one_does_not():
     encoder = Encoder(NoEmbedding(NUM_INPUTS), cell=make_urnn())
     x_BTD = torch.randn(B, T, NUM_INPUTS, dtype=torch.float64)
     start_LR = encoder.cell.start_LR
-    h_LBH = bptt.read(encoder, x_BTD, window="full").h_LBH
+    h_LBH = bptt.final_states(encoder, x_BTD, window="full").h_LBH
     (actual,) = torch.autograd.grad(h_LBH.sin().sum(), start_LR)
-    plain_LBH = encoder.cell.run(x_BTD, encoder.initial_state(B)).state.h_LBH
+    plain_LBH = encoder.cell(x_BTD, encoder.initial_state(B)).state.h_LBH
     (expected,) = torch.autograd.grad(plain_LBH.sin().sum(), start_LR)
     torch.testing.assert_close(actual, expected, rtol=1e-11, atol=1e-12)
     assert bool(actual.all())
-    short_LBH = bptt.read(encoder, x_BTD, window=T - 1).h_LBH
+    short_LBH = bptt.final_states(encoder, x_BTD, window=T - 1).h_LBH
     assert torch.autograd.grad(short_LBH.sin().sum(), start_LR, allow_unused=True) == (None,)
 
 

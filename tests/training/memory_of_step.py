@@ -5,12 +5,12 @@ import sys
 
 import torch
 
+from auxrnn.models.network import LossTerms
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training.optimizers import RMSProp, back_propagate
 from auxrnn.training.process_memory import measure_memory, reset_peak
-from auxrnn.training.rmsprop import RMSProp
-from auxrnn.training.step import Task, back_propagate, compute_losses
 
 BATCH_SIZE = 64
 
@@ -29,11 +29,11 @@ def main() -> None:
     network = build_network(unflatten(values), InputSpec(1, None, 10, int(num_steps)))
     optimizer = RMSProp(network.parameters(), lr=1e-3)
     batch = SequenceBatch(torch.rand(BATCH_SIZE, int(num_steps), 1), torch.zeros(BATCH_SIZE, dtype=torch.long))
-    task = Task(True, objective != "none", values["supervised_window"])
+    task = LossTerms(True, objective != "none", values["supervised_window"])
     before = measure_memory().now
     for step in range(2):
         reset_peak()
-        losses = compute_losses(network, batch, task=task, draws=Draws(0, "memory", step), true_probability=0.5)
+        losses = network.losses(batch, terms=task, draws=Draws(0, "memory", step), true_probability=0.5)
         back_propagate(network, losses.combine(1.0), clip_norm=1.0)
         optimizer.step()
     input_bytes = batch.x_BT.numel() * batch.x_BT.element_size()

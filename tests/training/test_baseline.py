@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from auxrnn.models.network import LossTerms, classification_loss
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.step import Task, classification_loss, compute_losses
 
 SPEC = InputSpec(0, 9, 3, 70)
-TASK = Task(is_supervised=True, is_auxiliary=False, supervised_window="full")
+TASK = LossTerms(is_supervised=True, is_auxiliary=False, supervised_window="full")
 VALUES = {
     "transformer": {"hidden_size": 8, "filter_size": 8, "num_heads": 2},
     "dmca": {"hidden_size": 8, "num_heads": 2, "block_length": 16, "block_reach": 8},
@@ -31,7 +31,7 @@ def make_batch(num_rows=4):
 
 
 def loss_of(network, draws):
-    return compute_losses(network, make_batch(), task=TASK, draws=draws, true_probability=1.0).combine(1.0)
+    return network.losses(make_batch(), terms=TASK, draws=draws, true_probability=1.0).combine(1.0)
 
 
 @pytest.mark.parametrize("model", VALUES)

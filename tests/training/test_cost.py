@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from auxrnn.config import SegmentConfig
+from auxrnn.models.network import LossTerms
 from auxrnn.structs import Draws
-from auxrnn.training.step import Task, compute_losses
 from tiny_network import make_batch, make_network
 
 SHORT, LONG = 50, 400
@@ -22,7 +22,7 @@ def saved_elements(network, task, num_steps, true_probability=1.0):
 
     batch = make_batch(3, num_steps)
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        compute_losses(network, batch, task=task, draws=Draws(0, "test", 0), true_probability=true_probability)
+        network.losses(batch, terms=task, draws=Draws(0, "test", 0), true_probability=true_probability)
     return counted
 
 
@@ -32,7 +32,7 @@ def make_fixed(objective, auxiliary_window=7):
 
 
 @pytest.mark.parametrize("true_probability", [1.0, 0.0])
-@pytest.mark.parametrize("task", [Task(False, True, 5), Task(True, True, 5), Task(True, True, 0)])
+@pytest.mark.parametrize("task", [LossTerms(False, True, 5), LossTerms(True, True, 5), LossTerms(True, True, 0)])
 @pytest.mark.parametrize("objective", ["reconstruct", "predict"])
 def test_memory_of_an_auxiliary_step_does_not_grow_with_the_sequence(objective, task, true_probability):
     network = make_fixed(objective)
@@ -41,13 +41,13 @@ def test_memory_of_an_auxiliary_step_does_not_grow_with_the_sequence(objective, 
 
 
 def test_memory_of_a_truncated_supervised_step_does_not_grow_with_the_sequence():
-    network, task = make_network("none"), Task(True, False, 5)
+    network, task = make_network("none"), LossTerms(True, False, 5)
     assert saved_elements(network, task, SHORT) == saved_elements(network, task, LONG) > 0
 
 
 def test_memory_grows_with_the_supervised_window():
     network = make_network("none")
-    none, five, ten, twenty = (saved_elements(network, Task(True, False, w), LONG) for w in (0, 5, 10, 20))
+    none, five, ten, twenty = (saved_elements(network, LossTerms(True, False, w), LONG) for w in (0, 5, 10, 20))
     assert none < five < ten < twenty
     assert twenty - ten == 2 * (ten - five)
 
@@ -55,6 +55,6 @@ def test_memory_grows_with_the_supervised_window():
 @pytest.mark.parametrize("objective", ["none", "reconstruct", "predict"])
 def test_memory_of_a_full_window_grows_with_the_sequence(objective):
     network = make_network("none") if objective == "none" else make_fixed(objective, auxiliary_window="full")
-    task = Task(True, False, "full") if objective == "none" else Task(False, True, 5)
+    task = LossTerms(True, False, "full") if objective == "none" else LossTerms(False, True, 5)
     short, long = (saved_elements(network, task, num_steps) for num_steps in (SHORT, LONG))
     assert long > 3 * short

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from auxrnn.training.rmsprop import RMSProp
+from auxrnn.training.optimizers import RMSProp
 
 
 def update_slowly(weights, gradients, mean_squares, *, lr, decay=0.9, epsilon=1e-10):

@@ -5,18 +5,19 @@ import torch
 import torch.nn.functional as F
 
 from auxrnn import bptt
+from auxrnn.models.network import Losses, LossTerms
 from auxrnn.structs import Draws, LossSum
-from auxrnn.training.step import Losses, Task, back_propagate, compute_losses
+from auxrnn.training.optimizers import back_propagate
 from tiny_network import make_batch, make_network
 
 B, T = 4, 20
 DRAWS = Draws(3, "test", 7)
-SUPERVISED, AUXILIARY, JOINT = Task(True, False, 5), Task(False, True, 5), Task(True, True, 5)
+SUPERVISED, AUXILIARY, JOINT = LossTerms(True, False, 5), LossTerms(False, True, 5), LossTerms(True, True, 5)
 OBJECTIVES = ["reconstruct", "predict"]
 
 
 def compute(network, batch, task, true_probability=0.7):
-    return compute_losses(network, batch, task=task, draws=DRAWS, true_probability=true_probability)
+    return network.losses(batch, terms=task, draws=DRAWS, true_probability=true_probability)
 
 
 def gradients(network, loss):
@@ -28,8 +29,8 @@ def gradients(network, loss):
 def test_the_supervised_loss_is_the_summed_cross_entropy_of_the_last_states(window):
     network, batch = make_network("none"), make_batch()
     losses = compute(network, batch, SUPERVISED._replace(supervised_window=window))
-    state = bptt.read(network.encoder, batch.x_BT, window=0)
-    kept_CF = network.classifier.draw_kept(DRAWS.rng("classifier drop-connect"))
+    state = bptt.final_states(network.encoder, batch.x_BT, window=0)
+    kept_CF = network.classifier.draw_dropconnect_mask(DRAWS.rng("classifier drop-connect"))
     logits_BC = network.classifier(state.h_LBH[-1], kept_CF)
     torch.testing.assert_close(losses.supervised.total, F.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
     assert int(losses.supervised.num_tokens) == B
@@ -96,7 +97,7 @@ def test_window_0_leaves_the_encoder_without_gradient_when_only_labels_count(obj
 def test_the_supervised_gradient_reaches_exactly_the_last_inputs(objective, window, is_joint):
     network, batch = make_network(objective), make_batch()
     batch.x_BT.requires_grad_()
-    task = Task(True, is_joint, window)
+    task = LossTerms(True, is_joint, window)
     (grad_BTD,) = torch.autograd.grad(compute(network, batch, task).supervised.mean(), batch.x_BT)
     assert (grad_BTD.abs().sum(dim=(0, 2)) > 0).tolist() == [t >= T - window for t in range(T)]
 
@@ -135,5 +136,5 @@ def test_a_step_depends_on_its_draws_and_not_on_the_global_generator():
     first = compute(network, batch, JOINT).combine(1.0)
     torch.manual_seed(99)
     assert torch.equal(compute(network, batch, JOINT).combine(1.0), first)
-    other = compute_losses(network, batch, task=JOINT, draws=DRAWS._replace(step=8), true_probability=0.7)
+    other = network.losses(batch, terms=JOINT, draws=DRAWS._replace(step=8), true_probability=0.7)
     assert not torch.equal(other.combine(1.0), first)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from auxrnn.auxiliary.losses import TokenLoss, find_targets
 from auxrnn.auxiliary.segments import Geometry, sample_past_segments, segment_positions
-from auxrnn.bptt import Reading, gather_columns
+from auxrnn.bptt import GradientWindow, gather_columns
 from auxrnn.config import Order, Placement, Window
 from auxrnn.models.decoder import Decoder, Sampling
 from auxrnn.models.encoder import Encoder
@@ -14,7 +14,7 @@ from auxrnn.structs import Draws, LossSum, RNNState, Segments, SequenceBatch
 
 
 class Reconstruct(nn.Module):
-    """A decoder that starts from the state after the anchor and gives a segment back, by default last token first.
+    """A decoder that starts from the state after the anchor and rebuilds a segment, by default last token first.
 
     Gradients run through the whole decoder, through the anchor, and `window` main steps further back.
     """
@@ -41,9 +41,9 @@ class Reconstruct(nn.Module):
         """Draw the segments to rebuild, and their anchors."""
         return sample_past_segments(seq_len_B, geometry=self.geometry, placement=self.placement, rng=rng)
 
-    def reading(self, batch: SequenceBatch, segments: Segments) -> Reading:
-        """Ask for the main states after the anchors."""
-        return Reading(segments.row_M, batch.column_of(segments.row_M, segments.anchor_M), self.window)
+    def gradient_window(self, batch: SequenceBatch, segments: Segments) -> GradientWindow:
+        """Return the main states after the anchors."""
+        return GradientWindow(segments.row_M, batch.column_of(segments.row_M, segments.anchor_M), self.window)
 
     def loss(
         self,
@@ -55,36 +55,37 @@ class Reconstruct(nn.Module):
         draws: Draws | None,
         true_probability: float,
     ) -> LossSum:
-        """Sum the losses of all tokens of all segments, given the states that `reading` asked for.
+        """Return the summed loss of all tokens, given the states of `gradient_window`.
 
-        With `draws` as in training (drop-connect, scheduled sampling); with None, all tokens are true, none is dropped.
+        With `draws` as in training (drop-connect, scheduled sampling); with None all tokens are true, none is dropped.
         """
         x_MS, target_MS = self._inputs_and_targets(batch, segments)
+        mask_OF = sampling = None
+        if draws is not None:
+            mask_OF = self.decoder.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
+            if true_probability < 1:
+                uniform_2MS = torch.rand(2, *x_MS.shape[:2], generator=draws.rng("sampling")).to(x_MS.device)
+                sampling = Sampling(uniform_2MS[0] < true_probability, uniform_2MS[1])
         start = self.decoder.start(state)
-        kept_OF = None if draws is None else self.decoder.head.draw_kept(draws.rng("decoder drop-connect"))
-        sampling = None
-        if draws is not None and true_probability < 1:
-            uniform_2MS = torch.rand(2, *x_MS.shape[:2], generator=draws.rng("sampling")).to(x_MS.device)
-            sampling = Sampling(uniform_2MS[0] < true_probability, uniform_2MS[1])
-        output_MSO = self.decoder(encoder.embedding, x_MS, start, kept_OF=kept_OF, sampling=sampling)
+        output_MSO = self.decoder(encoder.embedding, x_MS, start, dropconnect_mask_OF=mask_OF, sampling=sampling)
         return self.token_loss(output_MSO, target_MS, find_targets(segments))
 
-    def rebuild(
+    def generate(
         self, encoder: Encoder, batch: SequenceBatch, segments: Segments, state: RNNState
     ) -> Shaped[Tensor, "M S *D"]:
-        """Give the segments as the decoder remembers them, told only their first token; in decoding order."""
+        """Return the segments as the decoder remembers them, given only their first token; in decoding order."""
         x_MS, _ = self._inputs_and_targets(batch, segments)
-        start = self.decoder.start(state)
         # One more input than usual, so that the last prediction is also fed back and thereby returned.
         x_MS = torch.cat([x_MS, x_MS[:, :1]], dim=1)
         half_MS = torch.full(x_MS.shape[:2], 0.5, device=x_MS.device)
         sampling = Sampling(torch.zeros_like(half_MS, dtype=torch.bool), half_MS)
-        return self.decoder.feed(encoder.embedding, x_MS, start, sampling=sampling, kept_OF=None)[:, 1:]
+        start = self.decoder.start(state)
+        return self.decoder.generate(encoder.embedding, x_MS, start, sampling=sampling, dropconnect_mask_OF=None)[:, 1:]
 
     def _inputs_and_targets(
         self, batch: SequenceBatch, segments: Segments
     ) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"]]:
-        """Give the segments' tokens but the last, and but the first, in decoding order."""
+        """Return the segments' tokens but the last, and but the first, in decoding order."""
         column_MS = batch.column_of(segments.row_M, segment_positions(segments, order=self.order))
         token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
         return token_MS[:, :-1], token_MS[:, 1:]

@@ -52,9 +52,9 @@ def sample_future_segments(seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, 
 
 
 def segment_positions(segments: Segments, *, order: Order) -> Int[Tensor, "M S1"]:
-    """Give the positions of each segment's tokens in the order in which they are decoded: one more than targets.
+    """Return the positions of each segment's tokens in the order in which they are decoded: one more than targets.
 
-    Rows of shorter segments go on beyond their end; their last entries mean nothing.
+    Rows of shorter segments go on beyond their end; their last entries are undefined.
     """
     longest = int(segments.length_M.max())
     step_1S = torch.arange(longest + 1, device=segments.start_M.device)[None]

@@ -27,7 +27,6 @@ from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
-from auxrnn.training.step import as_recurrent
 
 MOST_COLUMNS = 12
 BATCH_SIZE = 64
@@ -170,7 +169,7 @@ def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
 
 
 def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
-    stream, names = Stream(as_recurrent(trained.network)), trained.card.class_names
+    stream, names = Stream(trained.network), trained.card.class_names
     _say_weights(trained)
     step = 0
     for values in _read_stream(trained.card.format):
@@ -179,7 +178,7 @@ def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
             step = 0
             continue
         step += 1
-        row = stream.push([values])[0].tolist()
+        row = stream.step([values])[0].tolist()
         name = names[row.index(max(row))]
         if is_json:
             print_json({"step": step, "class": name, "probabilities": dict(zip(names, row, strict=True))})

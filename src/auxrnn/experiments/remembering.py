@@ -14,18 +14,18 @@ from torch import Tensor
 
 from auxrnn import runs
 from auxrnn.auxiliary.reconstruct import Reconstruct
-from auxrnn.bptt import read_all
+from auxrnn.bptt import states_at
 from auxrnn.cards import read_card
 from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.files import write_aside
+from auxrnn.models.network import Network
 from auxrnn.report.canvas import MemoryErrors, memory_errors
 from auxrnn.report.records import Reconstructions
 from auxrnn.report.run_records import read_record
 from auxrnn.structs import Segments
-from auxrnn.training.step import as_recurrent
 
 NUM_PICTURES = 8
 
@@ -65,8 +65,8 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
 @torch.inference_mode()
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
     """Return what the r-LSTM of a run rebuilds, free-running, of each image from its state at that image's anchor."""
-    config, card, trained, _ = runs.load_run(run_folder)
-    network = as_recurrent(trained)
+    config, card, network, _ = runs.load_run(run_folder)
+    assert isinstance(network, Network)
     objective = network.objective
     length = config.segments.segment_length
     assert isinstance(objective, Reconstruct)
@@ -74,8 +74,8 @@ def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Rec
     assert isinstance(length, int)
     (batch,) = in_order(images, len(anchor_K))
     segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
-    (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)])
-    rebuilt_KSD = objective.rebuild(network.encoder, batch, segments, state)
+    (state,) = states_at(network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
+    rebuilt_KSD = objective.generate(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"
     height, width = card.format.size
     return Reconstructions(

@@ -20,12 +20,12 @@ from auxrnn.data.batches import by_length, to_batch
 from auxrnn.data.sequences import Split
 from auxrnn.models.baselines.dmca import DMCA
 from auxrnn.models.baselines.transformer import Transformer
+from auxrnn.models.network import Baseline, Trainable
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.cost import learn, on_trial
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
 from auxrnn.training.loop import Session
 from auxrnn.training.phases import Phase
-from auxrnn.training.step import Baseline, Trainable, as_recurrent
 
 LONG_TRIAL, VERY_LONG_TRIAL = 0.1, 0.6
 """Seconds; after a long trial no more rows are tried, and a very long one is not repeated."""
@@ -125,7 +125,7 @@ def _time_reading(session: Session, batch: SequenceBatch) -> float:
 
 
 def _time_auxiliary(session: Session, phase: Phase, batch: SequenceBatch, *, a_step: float) -> float:
-    network, seed = as_recurrent(session.network), session.settings.seed
+    network, seed = session.network, session.settings.seed
     return _time_batch(
         session, phase, batch, lambda some: evaluate_auxiliary(network, [some], seed=seed), a_step=a_step
     )

@@ -1,4 +1,4 @@
-// A block of rows on its way back, and the weight gradients of all blocks.
+// The backward pass over a block of rows, and the weight gradients of all blocks.
 #ifndef AUXRNN_BACKWARD_H
 #define AUXRNN_BACKWARD_H
 

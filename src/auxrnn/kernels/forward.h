@@ -167,14 +167,14 @@ class ForwardBlock {
 
     // Replace the next step's input, in rows that want it, by the head's prediction after this step.
     void feed_back(long step) {
-        const uint8_t *own = call_.own + block_.first * call_.steps + step + 1;
+        const uint8_t *fed_back = call_.fed_back + block_.first * call_.steps + step + 1;
         bool is_any = false;
-        for (long row = 0; row < block_.rows; ++row) is_any |= own[row * call_.steps] != 0;
+        for (long row = 0; row < block_.rows; ++row) is_any |= fed_back[row * call_.steps] != 0;
         if (!is_any) return;
         const Head &head = network_.head;
         const float *out = head.apply(top().next.get(), top().stride, block_.rows, scratch_.get());
         for (long row = 0; row < block_.rows; ++row, out += head.output_row()) {
-            if (!own[row * call_.steps]) continue;
+            if (!fed_back[row * call_.steps]) continue;
             const long at = (block_.first + row) * call_.x_row + (step + 1) * call_.x_step;
             if (call_.feed == AUXRNN_FEED_VECTOR)
                 std::copy_n(out, head.outputs, call_.x + at);

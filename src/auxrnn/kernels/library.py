@@ -29,13 +29,13 @@ _Floats = ctypes.c_void_p
 _Integers = ctypes.c_void_p
 
 
-class Layer(ctypes.Structure):
+class LayerPointers(ctypes.Structure):
     """The weights of a layer, or where their gradients go: `AuxrnnLayer`, `AuxrnnLayerGradient`."""
 
     _fields_ = (("weight_ih", _Floats), ("weight_hh", _Floats), ("bias", _Floats))
 
 
-class Head(ctypes.Structure):
+class HeadPointers(ctypes.Structure):
     """Linear, ReLU, linear: `AuxrnnHead`."""
 
     _fields_ = (
@@ -48,8 +48,8 @@ class Head(ctypes.Structure):
     )
 
 
-class Forward(ctypes.Structure):
-    """One pass over a batch: `AuxrnnForward`."""
+class ForwardCall(ctypes.Structure):
+    """A forward pass over a batch: `AuxrnnForward`."""
 
     _fields_ = (
         ("rows", ctypes.c_int64),
@@ -58,7 +58,7 @@ class Forward(ctypes.Structure):
         ("layers", ctypes.c_int64),
         ("input_size", ctypes.c_int64),
         ("threads", ctypes.c_int64),
-        ("layer", ctypes.POINTER(Layer)),
+        ("layer", ctypes.POINTER(LayerPointers)),
         ("x", _Floats),
         ("token", _Integers),
         ("x_row", ctypes.c_int64),
@@ -73,22 +73,22 @@ class Forward(ctypes.Structure):
         ("place_c", _Floats),
         ("all_h", _Floats),
         ("saved", _Floats),
-        ("head", ctypes.POINTER(Head)),
-        ("own", ctypes.c_void_p),
+        ("head", ctypes.POINTER(HeadPointers)),
+        ("fed_back", ctypes.c_void_p),
         ("uniform", _Floats),
         ("feed", ctypes.c_int64),
     )
 
 
-class Backward(ctypes.Structure):
-    """The way back: `AuxrnnBackward`."""
+class BackwardCall(ctypes.Structure):
+    """The backward pass over the same batch: `AuxrnnBackward`."""
 
     _fields_ = (
-        ("forward", ctypes.POINTER(Forward)),
+        ("forward", ctypes.POINTER(ForwardCall)),
         ("grad_place_h", _Floats),
         ("grad_place_c", _Floats),
         ("grad_all_h", _Floats),
-        ("grad_layer", ctypes.POINTER(Layer)),
+        ("grad_layer", ctypes.POINTER(LayerPointers)),
         ("grad_x", _Floats),
         ("grad_start_h", _Floats),
         ("grad_start_c", _Floats),
@@ -104,9 +104,9 @@ class Kernel(NamedTuple):
 
 @functools.cache
 def find_kernel() -> Kernel | None:
-    """Give the best build that this processor can run, or the one that AUXRNN_KERNEL names; None without any.
+    """Return the best build that this processor can run, or the one that AUXRNN_KERNEL names; None without any.
 
-    Says once, in the log, if networks will run on torch's own LSTM instead.
+    Logs a warning, once, if networks will run on torch's own LSTM instead.
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "none", *INSTRUCTION_SETS):
@@ -132,7 +132,7 @@ def load_kernel(name: str = "") -> Kernel | None:
 
 
 def describe() -> str:
-    """Say in a few words which LSTM the networks run on."""
+    """Return in a few words which LSTM the networks run on."""
     kernel = find_kernel()
     if kernel is None:
         return f"torch's own LSTM ({_why_missing(os.environ.get(CHOICE, ''))})"
@@ -140,7 +140,7 @@ def describe() -> str:
 
 
 def check(status: int) -> None:
-    """Raise what a call of the kernel reported."""
+    """Raise the error that a call of the kernel reported, if any."""
     if status == OUT_OF_MEMORY:
         raise MemoryError("out of memory in the LSTM kernel; use a smaller batch or window")
     if status == OUT_OF_RANGE:
@@ -169,15 +169,15 @@ def _load_build(name: str) -> ctypes.CDLL | None:
 def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Tell ctypes the signatures; refuse a build that was made from another interface."""
     library.auxrnn_interface.restype = ctypes.c_int64
-    expected = ctypes.sizeof(Forward) + 1000 * ctypes.sizeof(Backward) + 1_000_000 * ctypes.sizeof(Head)
+    expected = ctypes.sizeof(ForwardCall) + 1000 * ctypes.sizeof(BackwardCall) + 1_000_000 * ctypes.sizeof(HeadPointers)
     if library.auxrnn_interface() != expected:
         raise RunError("the compiled LSTM kernel is out of date; install auxrnn again to build it anew")
     library.auxrnn_supports.argtypes = [ctypes.c_char_p]
-    library.auxrnn_forward.argtypes = [ctypes.POINTER(Forward)]
-    library.auxrnn_backward.argtypes = [ctypes.POINTER(Backward)]
+    library.auxrnn_forward.argtypes = [ctypes.POINTER(ForwardCall)]
+    library.auxrnn_backward.argtypes = [ctypes.POINTER(BackwardCall)]
     library.auxrnn_saved_size.argtypes = [ctypes.c_int64] * 4
     library.auxrnn_saved_size.restype = ctypes.c_int64
-    library.auxrnn_open.argtypes = [ctypes.POINTER(Forward)]
+    library.auxrnn_open.argtypes = [ctypes.POINTER(ForwardCall)]
     library.auxrnn_open.restype = ctypes.c_void_p
     library.auxrnn_close.argtypes = [ctypes.c_void_p]
     library.auxrnn_close.restype = None

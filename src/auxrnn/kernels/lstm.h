@@ -43,11 +43,11 @@ typedef struct {
     float *place_h, *place_c; /* [L][P][H] */
     float *all_h;             /* [B][T][H], the top layer's output after each step, or null */
     float *saved;             /* what the backward pass needs, auxrnn_saved_size floats, or null */
-    /* Feedback, if head is given: where own[b][t] is set, input step t is replaced (in x or token) by what the head
+    /* Feedback, if head is given: where fed_back[b][t] is set, input step t is replaced (in x or token) by what the head
        makes of the top layer's output after step t - 1. Not together with begin. */
     const AuxrnnHead *head;
-    const uint8_t *own;   /* [B][T] */
-    const float *uniform; /* [B][T]: the draw for the token after step t */
+    const uint8_t *fed_back; /* [B][T] */
+    const float *uniform;    /* [B][T]: the draw for the token after step t */
     int64_t feed;
 } AuxrnnForward;
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from auxrnn.kernels.calls import as_plain, count_threads, get_kernel, point_at_head, point_at_layers
-from auxrnn.kernels.library import OUT_OF_MEMORY, Forward, check
+from auxrnn.kernels.library import OUT_OF_MEMORY, ForwardCall, check
 from auxrnn.structs import RNNState, Steps
 
 
@@ -22,7 +22,7 @@ class Packed:
         weights, head = [as_plain(weight) for weight in weights], [as_plain(weight) for weight in head]
         assert all(tensor.dtype == torch.float32 for tensor in [*weights, *head, *state]), "the kernel reads floats"
         layers, self._rows, self._hidden_size = state.h_LBH.shape
-        shape = Forward(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
+        shape = ForwardCall(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
         shape.layer, shape.head = point_at_layers(weights), ctypes.pointer(point_at_head(head))
         shape.token = 1 if is_token else None  # never followed: says what the input will be
         self._is_token = is_token
@@ -32,10 +32,10 @@ class Packed:
         if self._network is None:
             check(OUT_OF_MEMORY)
 
-    def push(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
-        """Read so many further steps, move the state on in place, and write the softmax of the head.
+    def step(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
+        """Run so many further steps, update the state in place, and write the softmax of the head.
 
-        The tensors must be contiguous; their shapes are not looked at.
+        The tensors must be contiguous; their shapes are not checked.
         """
         address = x_BS.data_ptr()
         x, token = (None, address) if self._is_token else (address, None)

@@ -1,4 +1,4 @@
-// Weights in the order in which they are read: of the layers, for the way back, and of a head.
+// Weights in the order in which they are read: of the layers, for the backward pass, and of a head.
 #ifndef AUXRNN_WEIGHTS_H
 #define AUXRNN_WEIGHTS_H
 
@@ -99,7 +99,7 @@ struct Layer {
     bool is_table = false; // reads tokens: one row of a table instead of the products with x and 1
     Buffer gates;          // [units / LANES][depth][4][LANES]
     Buffer table;          // [I][4 * units]
-    Buffer to_h, to_x;     // the same weights for the way back: from a packed row of gates to h, and to x
+    Buffer to_h, to_x;     // the same weights for the backward pass: from a packed row of gates to h, and to x
 };
 
 struct Network {

@@ -1,6 +1,6 @@
 """The auxiliary network that rebuilds a segment token by token, with scheduled sampling (Bengio et al., 2015).
 
-`O` is what the decoder gives for a token: the D features of a vector, or V logits of a character.
+`O` is the decoder's output for a token: the D features of a vector, or V logits of a character.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from auxrnn.kernels import lstm as kernel
-from auxrnn.models.cells.recurrence import FeedsBack, Recurrence
+from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.encoder import Embedding
 from auxrnn.models.heads import Head
 from auxrnn.structs import RNNState
 
-Feedback = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
-"""Turns what the decoder gave, and a uniform draw a row, into the next token it is fed."""
+FeedbackRule = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
+"""Turns the decoder's output, and a uniform draw a row, into its next input token."""
 
 
 class Sampling(NamedTuple):
@@ -26,11 +26,11 @@ class Sampling(NamedTuple):
     is_true_MS: Bool[Tensor, "M S"]
     uniform_MS: Float[Tensor, "M S"]
 
-    def find_own(self) -> Bool[Tensor, "M S"]:
+    def find_fed_back(self) -> Bool[Tensor, "M S"]:
         """Mark the tokens that the decoder predicts itself."""
-        is_own_MS = ~self.is_true_MS
-        is_own_MS[:, :1] = False
-        return is_own_MS
+        is_fed_back_MS = ~self.is_true_MS
+        is_fed_back_MS[:, :1] = False
+        return is_fed_back_MS
 
 
 class Decoder(nn.Module):
@@ -42,7 +42,7 @@ class Decoder(nn.Module):
 
     cell: Recurrence
 
-    def __init__(self, cell: Recurrence, *, head: Head, feedback: Feedback, is_tied: bool = False) -> None:
+    def __init__(self, cell: Recurrence, *, head: Head, feedback: FeedbackRule, is_tied: bool = False) -> None:
         super().__init__()
         if is_tied:
             # As a plain attribute, its weights are not counted, saved and updated twice.
@@ -53,7 +53,7 @@ class Decoder(nn.Module):
         self.feedback = feedback
 
     def start(self, main: RNNState) -> RNNState:
-        """Start the bottom layers from the main network's top layers, one to one, and the layers above afresh."""
+        """Start the bottom layers from the main network's top layers, one to one, and the layers above from zeros."""
         num_shared = min(self.cell.num_layers, main.h_LBH.shape[0])
         fresh = self.cell.initial_state(main.h_LBH.shape[1])
         h_LMH = torch.cat([main.h_LBH[-num_shared:], fresh.h_LBH[num_shared:]])
@@ -66,78 +66,76 @@ class Decoder(nn.Module):
         x_MS: Shaped[Tensor, "M S *D"],
         start: RNNState,
         *,
-        kept_OF: Float[Tensor, "O F"] | None,
+        dropconnect_mask_OF: Float[Tensor, "O F"] | None,
         sampling: Sampling | None = None,
     ) -> Float[Tensor, "M S O"]:
-        """Give the prediction after each of the tokens `x_MS`, some of them replaced as `sampling` says."""
-        if sampling is None:
-            h_MSH = self.cell.run(x_MS, start, embedding=embedding).h_BTH
-        elif (fused := self._find_fused(x_MS, embedding)) is not None:
-            h_MSH, _ = fused.run_fed(x_MS, start, self._make_feeding(sampling, kept_OF), embedding=embedding)
+        """Return the prediction after each of the tokens `x_MS`, some of them replaced as `sampling` says."""
+        if sampling is not None and self._can_fuse(x_MS, embedding):
+            feedback = self._make_feedback(sampling, dropconnect_mask_OF)
+            h_MSH, _ = self.cell.generate(x_MS, start, feedback, embedding=embedding)
         else:
-            fed_MS = self.feed(embedding, x_MS, start, sampling=sampling, kept_OF=kept_OF)
-            h_MSH = self.cell.run(fed_MS, start, embedding=embedding).h_BTH
-        output_MSO: Tensor = self.head(h_MSH, kept_OF)
+            if sampling is not None:
+                x_MS = self.generate(embedding, x_MS, start, sampling=sampling, dropconnect_mask_OF=dropconnect_mask_OF)
+            h_MSH, _ = self.cell(x_MS, start, embedding=embedding)
+        output_MSO: Tensor = self.head(h_MSH, dropconnect_mask_OF)
         return output_MSO
 
-    def feed(
+    def generate(
         self,
         embedding: Embedding,
         x_MS: Shaped[Tensor, "M S *D"],
         start: RNNState,
         *,
         sampling: Sampling,
-        kept_OF: Float[Tensor, "O F"] | None,
+        dropconnect_mask_OF: Float[Tensor, "O F"] | None,
     ) -> Shaped[Tensor, "M S *D"]:
-        """Replace the tokens not marked true by the decoder's own predictions, token by token.
+        """Return the tokens, those that are not true replaced by the decoder's own predictions, one after the other.
 
         What is fed back carries no gradient (section 3.3).
         """
-        is_own_MS = sampling.find_own()
         with torch.no_grad():
-            fused = self._find_fused(x_MS, embedding)
-            if fused is not None:
-                _, own_MS = fused.run_fed(x_MS, start, self._make_feeding(sampling, kept_OF), embedding=embedding)
+            if self._can_fuse(x_MS, embedding):
+                feedback = self._make_feedback(sampling, dropconnect_mask_OF)
+                _, generated_MS = self.cell.generate(x_MS, start, feedback, embedding=embedding)
             else:
-                own_MS = self._feed_in_torch(embedding, x_MS, start, sampling, kept_OF)
-        return _choose(is_own_MS, own_MS, x_MS)
+                generated_MS = self._generate_in_torch(embedding, x_MS, start, sampling, dropconnect_mask_OF)
+        return _choose(sampling.find_fed_back(), generated_MS, x_MS)
 
-    def _find_fused(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> FeedsBack | None:
-        """Give the recurrence that predicts and feeds back in the pass that training differentiates, if it can."""
+    def _can_fuse(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> bool:
+        """Return whether the recurrence can predict and feed back in the same pass that is differentiated."""
         is_known = self.head.hidden is not None and self.feedback in FUSED_FEEDBACK
-        cell = self.cell
-        return cell if is_known and isinstance(cell, FeedsBack) and cell.can_run_fed(x_MS, embedding) else None
+        return is_known and self.cell.can_generate(x_MS, embedding)
 
-    def _make_feeding(self, sampling: Sampling, kept_OF: Float[Tensor, "O F"] | None) -> kernel.Feeding:
-        assert self.head.hidden is not None
-        head = [self.head.hidden.weight, self.head.hidden.bias, self.head.output_weight(kept_OF), self.head.output.bias]
-        uniform_MS = sampling.uniform_MS.float()
-        return kernel.Feeding(head, sampling.find_own(), uniform_MS, FUSED_FEEDBACK[self.feedback])
+    def _make_feedback(self, sampling: Sampling, dropconnect_mask_OF: Float[Tensor, "O F"] | None) -> kernel.Feedback:
+        hidden, output = self.head.hidden, self.head.output
+        assert hidden is not None
+        head = [hidden.weight, hidden.bias, self.head.output_weight(dropconnect_mask_OF), output.bias]
+        rule = FUSED_FEEDBACK[self.feedback]
+        return kernel.Feedback(head, sampling.find_fed_back(), sampling.uniform_MS.float(), rule)
 
-    def _feed_in_torch(
+    def _generate_in_torch(
         self,
         embedding: Embedding,
         x_MS: Shaped[Tensor, "M S *D"],
         start: RNNState,
         sampling: Sampling,
-        kept_OF: Float[Tensor, "O F"] | None,
+        dropconnect_mask_OF: Float[Tensor, "O F"] | None,
     ) -> Shaped[Tensor, "M S *D"]:
         """Predict token by token, without a graph. Rows whose tokens are all true are not run."""
-        is_own_MS = sampling.find_own()
-        row_R = is_own_MS.any(dim=1).nonzero()[:, 0]
+        is_fed_back_MS = sampling.find_fed_back()
+        row_R = is_fed_back_MS.any(dim=1).nonzero()[:, 0]
         if len(row_R) == 0:
             return x_MS
-        x_RS, is_own_RS, uniform_RS = x_MS[row_R], is_own_MS[row_R], sampling.uniform_MS[row_R]
+        x_RS, is_fed_back_RS, uniform_RS = x_MS[row_R], is_fed_back_MS[row_R], sampling.uniform_MS[row_R]
         state = start.select(row_R)
-        for step in range(int(is_own_RS.any(dim=0).nonzero().max())):
-            run = self.cell.run(x_RS[:, step : step + 1], state, embedding=embedding)
-            state = run.state
-            guess_R = self.feedback(self.head(run.h_BTH[:, 0], kept_OF), uniform_RS[:, step])
-            x_RS[:, step + 1] = _choose(is_own_RS[:, step + 1], guess_R, x_RS[:, step + 1])
+        for step in range(int(is_fed_back_RS.any(dim=0).nonzero().max())):
+            h_R1H, state = self.cell(x_RS[:, step : step + 1], state, embedding=embedding)
+            guess_R = self.feedback(self.head(h_R1H[:, 0], dropconnect_mask_OF), uniform_RS[:, step])
+            x_RS[:, step + 1] = _choose(is_fed_back_RS[:, step + 1], guess_R, x_RS[:, step + 1])
         return x_MS.index_copy(0, row_R, x_RS)
 
 
-def feed_vector(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Float[Tensor, "M O"]:  # noqa: ARG001 - the shape of Feedback
+def feed_vector(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Float[Tensor, "M O"]:  # noqa: ARG001 - the shape of FeedbackRule
     """Feed the predicted vector itself."""
     return output_MO
 
@@ -148,12 +146,12 @@ def feed_sampled(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]
     return (cumulative_MO[:, :-1] < uniform_M[:, None]).sum(dim=1)
 
 
-def feed_argmax(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:  # noqa: ARG001 - the shape of Feedback
+def feed_argmax(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:  # noqa: ARG001 - the shape of FeedbackRule
     """Feed the likeliest character."""
     return output_MO.argmax(dim=1)
 
 
-FUSED_FEEDBACK: dict[Feedback, int] = {
+FUSED_FEEDBACK: dict[FeedbackRule, int] = {
     feed_vector: kernel.FEED_VECTOR,
     feed_sampled: kernel.FEED_SAMPLED,
     feed_argmax: kernel.FEED_ARGMAX,

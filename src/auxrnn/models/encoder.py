@@ -5,18 +5,15 @@ W_ih (E x + b) = (W_ih E) x + W_ih b. The same function, and a pixel costs D mul
 one row of a table.
 """
 
-import functools
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.cells.recurrence import InputMap, PicksUp, Recurrence
-from auxrnn.models.cells.walking import walk
-from auxrnn.structs import Places, RNNState, Run, Steps
+from auxrnn.models.cells.recurrence import InputMap, Recurrence
+from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
-# A folded table has a column for each token and must be made anew in every step: not worth it for words.
+# A folded table has a column for each token and is computed anew in every step: not worth it for words.
 LARGEST_TABLE = 512
 
 
@@ -33,12 +30,12 @@ class VectorEmbedding(nn.Module):
         self.bias_E = nn.Parameter(torch.zeros(embedding_size))
 
     def fold(self, weights: InputMap) -> InputMap:
-        """Give the weights that read the input itself and do what `weights` does on the embedded input."""
+        """Return the weights that read the input itself and do what `weights` does on the embedded input."""
         weight_GE, bias_G = weights
         return InputMap(weight_GE @ self.weight_ED, bias_G + weight_GE @ self.bias_E)
 
     def embed(self, x_BTD: Float[Tensor, "B T D"], weights: InputMap) -> tuple[Float[Tensor, "B T D"], InputMap]:
-        """Give the steps themselves and the folded weights."""
+        """Return the steps themselves and the folded weights."""
         return x_BTD, self.fold(weights)
 
 
@@ -52,11 +49,11 @@ class NoEmbedding(nn.Module):
         self.input_size = self.embedding_size = input_size
 
     def fold(self, weights: InputMap) -> InputMap:
-        """Give the weights unchanged."""
+        """Return the weights unchanged."""
         return weights
 
     def embed(self, x_BTD: Float[Tensor, "B T D"], weights: InputMap) -> tuple[Float[Tensor, "B T D"], InputMap]:
-        """Give both unchanged."""
+        """Return both unchanged."""
         return x_BTD, weights
 
 
@@ -70,7 +67,7 @@ class TokenEmbedding(nn.Module):
         self.weight_VE = nn.Parameter(nn.init.xavier_uniform_(torch.empty(vocabulary_size, embedding_size)))
 
     def fold(self, weights: InputMap) -> InputMap:
-        """Give the weights that read one-hot tokens: a table with a column for each."""
+        """Return the weights that read one-hot tokens: a table with a column for each."""
         return InputMap(weights.weight_GI @ self.weight_VE.T, weights.bias_G)
 
     def embed(self, x_BT: Int[Tensor, "B T"], weights: InputMap) -> tuple[Float[Tensor, "B T E"], InputMap]:
@@ -90,25 +87,16 @@ class Encoder(nn.Module):
         self.cell = cell
 
     def initial_state(self, num_rows: int) -> RNNState:
-        """Give the state before the first step of each row."""
+        """Return the state before the first step of each row."""
         return self.cell.initial_state(num_rows)
 
-    def run(
-        self,
-        x_BT: Steps,
-        state: RNNState,
-        *,
-        begin_B: Int[Tensor, " B"] | None = None,
-        end_B: Int[Tensor, " B"] | None = None,
-    ) -> Run:
-        """Read a stretch of steps; rows may begin late or end early, as in `Recurrence.run`."""
-        return self.cell.run(x_BT, state, embedding=self.embedding, begin_B=begin_B, end_B=end_B)
+    def forward(self, x_BT: Steps, state: RNNState, *, begin_B: Int[Tensor, " B"] | None = None) -> Run:
+        """Return the outputs after each step and the state after the last; rows may begin late."""
+        run: Run = self.cell(x_BT, state, embedding=self.embedding, begin_B=begin_B)
+        return run
 
-    def visit(
-        self, x_BT: Steps, state: RNNState, places: Places, *, begin_B: Int[Tensor, " B"] | None = None
+    def states_at(
+        self, x_BT: Steps, state: RNNState, query: StateQuery, *, begin_B: Int[Tensor, " B"] | None = None
     ) -> RNNState:
-        """Give the states after so many columns of some rows: picked up in one pass, or walked to."""
-        if isinstance(self.cell, PicksUp):
-            return self.cell.visit(x_BT, state, places, embedding=self.embedding, begin_B=begin_B)
-        run = functools.partial(self.cell.run, embedding=self.embedding)
-        return walk(run, x_BT, state, places, begin_B=begin_B)
+        """Return the states after so many columns of some rows, from one pass."""
+        return self.cell.states_at(x_BT, state, query, embedding=self.embedding, begin_B=begin_B)

@@ -22,22 +22,22 @@ class Head(nn.Module):
                 nn.init.xavier_uniform_(layer.weight)
                 nn.init.zeros_(layer.bias)
 
-    def draw_kept(self, rng: torch.Generator) -> Float[Tensor, "C F"]:
+    def draw_dropconnect_mask(self, rng: torch.Generator) -> Float[Tensor, "C F"]:
         """Draw which weights one training step keeps, scaled so that the expected output stays the same.
 
         One draw serves all rows and time steps of the training step.
         """
         keep_probability = 1 - self.drop_connect
-        kept_CF = torch.rand(self.output.weight.shape, generator=rng) < keep_probability
-        return kept_CF.to(self.output.weight) / keep_probability
+        is_kept_CF = torch.rand(self.output.weight.shape, generator=rng) < keep_probability
+        return is_kept_CF.to(self.output.weight) / keep_probability
 
     def forward(
-        self, x_BH: Float[Tensor, "*B H"], kept_CF: Float[Tensor, "C F"] | None = None
+        self, x_BH: Float[Tensor, "*B H"], mask_CF: Float[Tensor, "C F"] | None = None
     ) -> Float[Tensor, "*B C"]:
-        """Give the outputs; `kept_CF` from `draw_kept` in training, None at evaluation."""
+        """Return the outputs; `mask_CF` from `draw_dropconnect_mask` in training, None at evaluation."""
         hidden_BF = x_BH if self.hidden is None else F.relu(self.hidden(x_BH))
-        return F.linear(hidden_BF, self.output_weight(kept_CF), self.output.bias)
+        return F.linear(hidden_BF, self.output_weight(mask_CF), self.output.bias)
 
-    def output_weight(self, kept_CF: Float[Tensor, "C F"] | None) -> Float[Tensor, "C F"]:
-        """Give the second layer's weights, of which `kept_CF` are kept."""
-        return self.output.weight if kept_CF is None else kept_CF * self.output.weight
+    def output_weight(self, mask_CF: Float[Tensor, "C F"] | None) -> Float[Tensor, "C F"]:
+        """Return the second layer's weights with the mask applied."""
+        return self.output.weight if mask_CF is None else mask_CF * self.output.weight

@@ -62,7 +62,7 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
 
 def newest_path(folder: Path) -> Path | None:
-    """Give the newest checkpoint's tensor file, to tell the user where it is."""
+    """Return the newest checkpoint's tensor file, to tell the user where it is."""
     paths = sorted(folder.glob("step-*.json"))
     return paths[-1].with_suffix(".safetensors") if paths else None
 

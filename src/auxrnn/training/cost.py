@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from auxrnn.data.batches import in_order
+from auxrnn.models.network import Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
 from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
-from auxrnn.training.optimizers import make_optimizer
-from auxrnn.training.phases import Phase
-from auxrnn.training.schedules import true_token_probability
-from auxrnn.training.step import Trainable, back_propagate, compute_losses
+from auxrnn.training.optimizers import back_propagate, make_optimizer
+from auxrnn.training.phases import Phase, true_token_probability
 
 NUM_TRIED = 2
 SMALL_LR = 1e-12
@@ -65,9 +64,9 @@ def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
 
 def learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
     """Do an update, with a fresh optimizer that does not move far."""
-    settings, draws, task = session.settings, Draws(0, "trial", 0), session.task_of(phase)
+    settings, draws, terms = session.settings, Draws(0, "trial", 0), session.terms_of(phase)
     probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
-    losses = compute_losses(session.network, batch, task=task, draws=draws, true_probability=probability)
+    losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=probability)
     back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
     make_optimizer(settings.optimizer, session.network, lr=SMALL_LR).step()
 

@@ -7,13 +7,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from auxrnn.bptt import read_all
+from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.step import Network, Trainable, as_objective
+
+AUXILIARY_ONLY = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
 
 
 class Evaluation(NamedTuple):
-    """What a classifier does on a split; `confusion_CC` counts true classes in rows, answers in columns."""
+    """Loss and confusion matrix of a classifier on a split: true classes in rows, answers in columns."""
 
     loss: float
     confusion_CC: Int[Tensor, "C C"]
@@ -25,12 +26,12 @@ class Evaluation(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Right answers in percent."""
+        """Correct answers in percent."""
         return 100 * int(self.confusion_CC.diagonal().sum()) / max(self.num_examples, 1)
 
     @property
     def recall(self) -> list[float | None]:
-        """Right answers in percent of each class; None for a class without examples."""
+        """Correct answers in percent of each class; None for a class without examples."""
         pairs = zip(self.confusion_CC.diagonal().tolist(), self.confusion_CC.sum(dim=1).tolist(), strict=True)
         return [100 * right / total if total else None for right, total in pairs]
 
@@ -66,20 +67,18 @@ def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation
 
 @torch.inference_mode()
 def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
-    """Give the probability of each class for every sequence."""
+    """Return the probability of each class for every sequence."""
     return torch.cat([network.logits(batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
 
 
 @torch.inference_mode()
-def evaluate_auxiliary(network: Network, batches: Iterable[SequenceBatch], *, seed: int) -> float:
-    """Give the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
-    objective = as_objective(network)
+def evaluate_auxiliary(network: Trainable, batches: Iterable[SequenceBatch], *, seed: int) -> float:
+    """Return the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
     total, num_tokens = 0.0, 0
     for index, batch in enumerate(batch.to(network.device) for batch in batches):
-        rng = Draws(seed, "evaluation", index).rng("segments")
-        segments = objective.sample(batch.length_B, rng=rng)
-        (state,) = read_all(network.encoder, batch.x_BT, [objective.reading(batch, segments)], first_B=batch.first_B)
-        loss = objective.loss(network.encoder, batch, segments, state, draws=None, true_probability=1.0)
+        draws = Draws(seed, "evaluation", index)
+        loss = network.losses(batch, terms=AUXILIARY_ONLY, draws=draws, is_training=False).auxiliary
+        assert loss is not None
         total += float(loss.total)
         num_tokens += int(loss.num_tokens)
     return total / max(num_tokens, 1)

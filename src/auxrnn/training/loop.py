@@ -19,14 +19,13 @@ from auxrnn.data.batches import Batches, by_length, in_order
 from auxrnn.data.sequences import Split, Splits
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
+from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws
 from auxrnn.training.checkpoint import Checkpoint, newest_path, save_checkpoint
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
-from auxrnn.training.optimizers import collect_state, make_optimizer, restore_state
-from auxrnn.training.phases import Phase
+from auxrnn.training.optimizers import back_propagate, collect_state, make_optimizer, restore_state
+from auxrnn.training.phases import Phase, true_token_probability
 from auxrnn.training.record import Recorder
-from auxrnn.training.schedules import true_token_probability
-from auxrnn.training.step import Losses, Task, Trainable, as_recurrent, back_propagate, compute_losses
 
 EVALUATIONS_A_PHASE = 10
 BEST = "model-best.safetensors"
@@ -70,7 +69,7 @@ class Meter:
             self.num_tokens += int(losses.auxiliary.num_tokens)
 
     def means(self) -> dict[str, float]:
-        """Give the means of what was counted."""
+        """Return the means of what was counted."""
         means = {}
         if self.num_examples:
             means["supervised_loss"] = self.supervised_total / self.num_examples
@@ -94,7 +93,7 @@ class Position:
 
 
 class Tick(NamedTuple):
-    """What an onlooker may show after each update: means of the log, and scores if there was an evaluation."""
+    """What a progress display may show after each update: running means, and scores if there was an evaluation."""
 
     phase: Phase
     step: int
@@ -130,13 +129,13 @@ class Session:
         return self.folder / "checkpoints"
 
     def batches_of(self, phase: Phase) -> Batches:
-        """Give the batches that a phase learns from."""
+        """Return the batches that a phase learns from."""
         return self.batches if phase.is_supervised else self.pretrain_batches
 
-    def task_of(self, phase: Phase) -> Task:
-        """Give which losses count in a phase, and how."""
+    def terms_of(self, phase: Phase) -> LossTerms:
+        """Return which losses count in a phase, and how."""
         settings = self.settings
-        return Task(
+        return LossTerms(
             phase.is_supervised,
             phase.is_auxiliary,
             settings.supervised_window,
@@ -189,10 +188,9 @@ def save_weights(network: Trainable, path: Path) -> None:
 def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
     """Do one update: the only place where weights change."""
     phase, settings = session.phases[position.phase_index], session.settings
-    losses = compute_losses(
-        session.network,
+    losses = session.network.losses(
         session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device),
-        task=session.task_of(phase),
+        terms=session.terms_of(phase),
         draws=Draws(settings.seed, phase.name, position.step),
         true_probability=true_token_probability(session.total_step(position), sampling_steps=settings.sampling_steps),
     )
@@ -280,7 +278,7 @@ def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str,
             scores["test_balanced_accuracy"] = evaluation.balanced_accuracy
             scores["test_macro_f1"] = evaluation.macro_f1
         return scores
-    loss = evaluate_auxiliary(as_recurrent(session.network), batches, seed=session.settings.seed)
+    loss = evaluate_auxiliary(session.network, batches, seed=session.settings.seed)
     return {f"{name}_auxiliary_loss": loss}
 
 

@@ -16,13 +16,13 @@ from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.config import Window
 from auxrnn.data.batches import by_length, to_batch
 from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.cost import on_trial
 from auxrnn.training.loop import Session
-from auxrnn.training.optimizers import KINDS, make_optimizer
+from auxrnn.training.optimizers import KINDS, back_propagate, make_optimizer
 from auxrnn.training.phases import Phase
 from auxrnn.training.process_memory import read_peak, start_measuring
-from auxrnn.training.step import Baseline, Network, Trainable, back_propagate, compute_losses
 
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
 """Steps by which what grows without end has shown how: several blocks of local attention; for recurrences, a line."""
@@ -157,9 +157,7 @@ def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        compute_losses(
-            session.network, batch, task=session.task_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5
-        )
+        session.network.losses(batch, terms=session.terms_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5)
     return sum(kept.values())
 
 
@@ -195,9 +193,7 @@ def measure_step(session: Session, phase: Phase) -> int | None:
         before = start_measuring(network.device)
     except OSError:
         return None
-    losses = compute_losses(
-        network, batch, task=session.task_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5
-    )
+    losses = network.losses(batch, terms=session.terms_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5)
     back_propagate(network, losses.combine(session.settings.auxiliary_weight), clip_norm=session.settings.clip_norm)
     optimizer.step()
     return read_peak(network.device) - before

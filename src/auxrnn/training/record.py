@@ -18,7 +18,7 @@ class Recorder(Protocol):
         """Keep one event."""
 
     def flush(self) -> int:
-        """Make sure that all events so far are kept; give a mark to come back to."""
+        """Make sure that all events so far are kept; return a mark to rewind to."""
 
     def rewind(self, mark: int) -> None:
         """Forget all events after the mark."""
@@ -42,7 +42,7 @@ class FileRecorder:
             raise cannot_write(self.path, error) from error
 
     def flush(self) -> int:
-        """Flush the file to the disk and give its size."""
+        """Flush the file to the disk and return its size."""
         try:
             with self.path.open("ab") as file:
                 os.fsync(file.fileno())
@@ -74,7 +74,7 @@ class ListRecorder:
         self.events.append(event)
 
     def flush(self) -> int:
-        """Give the number of events."""
+        """Return the number of events."""
         return len(self.events)
 
     def rewind(self, mark: int) -> None:

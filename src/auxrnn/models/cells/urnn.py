@@ -3,34 +3,37 @@
     h_t = modReLU(W h_{t-1} + V x_t),    W = D3 R2 F^-1 D2 Perm R1 F D1
 
 D are diagonals of phases, R reflections, F the unitary Fourier transform, Perm a fixed permutation: O(H) parameters and
-O(H log H) time. Where W is small it is multiplied out instead, once for all steps (`unitary_walk`). Complex numbers
+O(H log H) time. Where W is small it is multiplied out instead, once for all steps (`forward_dense`). Complex numbers
 enter and leave as reals: all real parts, then all imaginary parts; `R` counts both (2 * H).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from auxrnn.models.cells.idle import run_layers
-from auxrnn.models.cells.recurrence import Embeds, InputMap
-from auxrnn.models.cells.unitary_walk import SMALLEST_SQUARE, walk_dense
-from auxrnn.structs import RNNState, Run, Steps
+from auxrnn.models.cells.recurrence import InputMap, LayerState, Recurrence
+from auxrnn.structs import RNNState
+
+# Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
+SMALLEST_SQUARE = 1e-10
 
 LARGEST_DENSE = 128
 """Units up to which a product with the whole W is faster than its factors; at 256 both take as long."""
 
 
-class URNN(nn.Module):
-    """A stack of uRNN layers of `hidden_size` complex units, started as in the paper; the first state is learned."""
+class URNN(Recurrence):
+    """A stack of uRNN layers of `hidden_size` complex units, initialized as in the paper; the first state is learned.
+
+    A row that begins late may start from any state.
+    """
 
     def __init__(self, input_size: int, *, hidden_size: int, num_layers: int) -> None:
-        super().__init__()
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
+        super().__init__(hidden_size=hidden_size, num_layers=num_layers)
         sizes = [input_size] + [2 * hidden_size] * (num_layers - 1)
         self.angles = nn.ParameterList(torch.empty(3, hidden_size).uniform_(-math.pi, math.pi) for _ in sizes)
         self.reflections = nn.ParameterList(torch.empty(2, 2 * hidden_size) for _ in sizes)
@@ -49,44 +52,34 @@ class URNN(nn.Module):
         return 2 * self.hidden_size
 
     def recurrent_matrix(self, layer: int) -> Complex[Tensor, "H H"]:
-        """Give W of a layer as a dense matrix."""
+        """Return W of a layer as a dense matrix."""
         turn = self._turn(layer)
         one_HH = torch.diag(torch.ones_like(turn.phases[0]))
         return turn.apply(one_HH, torch.zeros_like(one_HH)).T
 
     def initial_state(self, num_rows: int) -> RNNState:
-        """Give the learned start for each row."""
+        """Return the learned start for each row."""
         h_LBR = self.start_LR[:, None].expand(-1, num_rows, -1)
         return RNNState(h_LBR, h_LBR[:, :, :0])
 
-    def run(
-        self,
-        x_BT: Steps,
-        state: RNNState,
-        *,
-        embedding: Embeds | None = None,
-        begin_B: Int[Tensor, " B"] | None = None,
-        end_B: Int[Tensor, " B"] | None = None,
-    ) -> Run:
-        """Read the steps `begin_B <= t < end_B` of each row, as `Recurrence.run`; a late row may have any state."""
-        # The input has no bias of its own, but that of an embedding comes in its place.
-        maps = [InputMap(weight_RI, weight_RI.new_zeros(self.output_size)) for weight_RI in self.weight_ih]
-        return run_layers(
-            self._run_layer, x_BT, state, input_maps=maps, embedding=embedding, begin_B=begin_B, end_B=end_B
-        )
+    def input_maps(self) -> list[InputMap]:
+        """Return how each layer takes its input: without a bias of its own, but that of an embedding comes there."""
+        return [InputMap(weight_RI, weight_RI.new_zeros(self.output_size)) for weight_RI in self.weight_ih]
 
     def _turn(self, layer: int) -> "Turn":
         return make_turn(self.angles[layer], self.reflections[layer], self.permutation_LH[layer])
 
-    def _run_layer(
+    def forward_layer(
         self,
         layer: int,
         x_BTI: Float[Tensor, "B T I"],
-        start_BR: Float[Tensor, "B R"],
+        start: LayerState,
         *,
         input_map: InputMap,
         idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B R"]]:
+    ) -> tuple[Float[Tensor, "B T R"], LayerState]:
+        """Run step by step, with W as a dense matrix where that is faster."""
+        start_BR, c_BK = start
         if idle_BT is not None:
             # What is not read may be anything, and an overflow times a gradient of zero is not zero.
             x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
@@ -94,15 +87,15 @@ class URNN(nn.Module):
         num_rows = x_BTI.shape[0] * x_BTI.shape[1]
         if self.hidden_size <= LARGEST_DENSE and num_rows >= self.hidden_size:
             input_TBR, matrix_RR = F.linear(x_BTI.transpose(0, 1), *input_map), _as_reals(self.recurrent_matrix(layer))
-            h_TBR = walk_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
-            return h_TBR.transpose(0, 1), h_TBR[-1]
+            h_TBR = forward_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
+            return h_TBR.transpose(0, 1), (h_TBR[-1], c_BK)
         turn, bias_H, z_BH = self._turn(layer), self.bias[layer], _as_complex(start_BR)
         outputs = []
         for step, input_BH in enumerate(_map_inputs(x_BTI, input_map).unbind(0)):
             next_BH = rectify(turn.apply(z_BH, input_BH), bias_H)
             z_BH = next_BH if idle_BT is None else torch.where(idle_BT[:, step, None], z_BH, next_BH)
             outputs.append(_parts(z_BH))
-        return torch.stack(outputs, dim=1).flatten(2), outputs[-1].flatten(1)
+        return torch.stack(outputs, dim=1).flatten(2), (outputs[-1].flatten(1), c_BK)
 
 
 class Turn(NamedTuple):
@@ -118,7 +111,7 @@ class Turn(NamedTuple):
     answer_2H: Complex[Tensor, "2 H"]
 
     def apply(self, z_BH: Complex[Tensor, "B H"], input_BH: Complex[Tensor, "B H"]) -> Complex[Tensor, "B H"]:
-        """Give W z + input, for each row."""
+        """Return W z + input, for each row."""
         mixed_BH = _mix(z_BH, self.phases[0], self.phases[1], self.permutation_1H)
         rest_BH = torch.addmm(input_BH, z_BH @ self.probe_H2, self.answer_2H)
         return torch.addcmul(rest_BH, self.phases[2], mixed_BH)
@@ -153,7 +146,7 @@ def _mix(
     middle_H: Complex[Tensor, " H"],
     permutation_1H: Int[Tensor, "1 H"],
 ) -> Complex[Tensor, "B H"]:
-    """Give M z = F^-1 D2 Perm F D1 z."""
+    """Return M z = F^-1 D2 Perm F D1 z."""
     spectrum_BH = torch.fft.fft(z_BH * first_H, norm="ortho")
     # Several times faster on CPUs than indexing, forward and backward.
     permuted_BH = torch.gather(spectrum_BH, 1, permutation_1H.expand_as(spectrum_BH))
@@ -167,7 +160,7 @@ def _unmix(
     middle_H: Complex[Tensor, " H"],
     permutation_1H: Int[Tensor, "1 H"],
 ) -> Complex[Tensor, "B H"]:
-    """Give M^* z = D1^* F^-1 Perm^-1 D2^* F z: undo `_mix`."""
+    """Return M^* z = D1^* F^-1 Perm^-1 D2^* F z: undo `_mix`."""
     permuted_BH = torch.fft.fft(z_BH, norm="ortho") * middle_H.conj()
     spectrum_BH = torch.gather(permuted_BH, 1, permutation_1H.argsort().expand_as(permuted_BH))
     turned_BH: Tensor = torch.fft.ifft(spectrum_BH, norm="ortho")
@@ -175,7 +168,7 @@ def _unmix(
 
 
 def _map_inputs(x_BTI: Float[Tensor, "B T I"], input_map: InputMap) -> Complex[Tensor, "T B H"]:
-    """Give V x for all steps."""
+    """Return V x for all steps."""
     # With the two parts of each unit side by side, the product can be looked at as complex numbers, without a copy.
     weight_RI, bias_R = (part.reshape(2, -1, *part.shape[1:]).transpose(0, 1).flatten(0, 1) for part in input_map)
     product_TBR = F.linear(x_BTI.transpose(0, 1), weight_RI, bias_R)
@@ -183,7 +176,7 @@ def _map_inputs(x_BTI: Float[Tensor, "B T I"], input_map: InputMap) -> Complex[T
 
 
 def _as_reals(w_HH: Complex[Tensor, "H H"]) -> Float[Tensor, "R R"]:
-    """Give the matrix that does to the parts of a complex vector what `w_HH` does to the vector."""
+    """Return the matrix that does to the parts of a complex vector what `w_HH` does to the vector."""
     return torch.cat([torch.cat([w_HH.real, -w_HH.imag], dim=1), torch.cat([w_HH.imag, w_HH.real], dim=1)])
 
 
@@ -194,3 +187,78 @@ def _as_complex(x_BR: Float[Tensor, "B R"]) -> Complex[Tensor, "B H"]:
 def _parts(z_BH: Complex[Tensor, "B H"]) -> Float[Tensor, "B 2 H"]:
     """Look at the real and the imaginary parts, without a copy."""
     return torch.view_as_real(z_BH).transpose(1, 2)
+
+
+def forward_dense(
+    input_TBR: Float[Tensor, "T B R"],
+    start_BR: Float[Tensor, "B R"],
+    matrix_RR: Float[Tensor, "R R"],
+    bias_H: Float[Tensor, " H"],
+    idle_BT: Bool[Tensor, "B T"] | None,
+) -> Float[Tensor, "T B R"]:
+    """Return every state, h_t = modReLU(h_{t-1} W + input_t); an idle step changes nothing.
+
+    One operation with its own backward pass. Autograd would add up a whole matrix of gradients at every step; here the
+    steps go back through the states alone, and W gets one product at the end.
+    """
+    states_TBR: Tensor = _DenseSteps.apply(input_TBR, start_BR, matrix_RR, bias_H, idle_BT)  # type: ignore[no-untyped-call]
+    return states_TBR
+
+
+class _DenseSteps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, input_TBR: Tensor, start_BR: Tensor, matrix_RR: Tensor, bias_H: Tensor, idle_BT: Any) -> Any:
+        z_TBR, h_TBR, h_BR = torch.empty_like(input_TBR), torch.empty_like(input_TBR), start_BR
+        steps = zip(input_TBR, z_TBR, _split(z_TBR), h_TBR, _split(h_TBR), strict=True)
+        for step, (input_BR, z_BR, z_B2H, next_BR, next_B2H) in enumerate(steps):
+            torch.addmm(input_BR, h_BR, matrix_RR, out=z_BR)
+            torch.mul(z_B2H, _find_scale(_invert(z_B2H), bias_H)[:, None], out=next_B2H)
+            if idle_BT is not None:
+                next_BR.copy_(torch.where(idle_BT[:, step, None], h_BR, next_BR))
+            h_BR = next_BR
+        ctx.save_for_backward(start_BR, matrix_RR, bias_H, idle_BT, z_TBR, h_TBR)
+        return h_TBR
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (gradient_TBR,) = gradients
+        start_BR, matrix_RR, bias_H, idle_BT, z_TBR, h_TBR = ctx.saved_tensors
+        inverse_TBH = _invert(_split(z_TBR))
+        scale_TBH = _find_scale(inverse_TBH, bias_H)
+        # How the scale grows with the bias, and what makes it shrink as z grows.
+        slope_TBH = inverse_TBH * (scale_TBH > 0)
+        bend_TBH = bias_H * slope_TBH * inverse_TBH.square()
+        toward_TBH, dz_TBR, dh_BR = torch.empty_like(scale_TBH), torch.empty_like(z_TBR), torch.zeros_like(start_BR)
+        back_RR = matrix_RR.T.contiguous()
+        parts = (gradient_TBR, _split(z_TBR), scale_TBH[:, :, None], bend_TBH, toward_TBH, dz_TBR, _split(dz_TBR))
+        steps = list(zip(*parts, strict=True))
+        for step in range(len(steps) - 1, -1, -1):
+            gradient_BR, z_B2H, scale_B1H, bend_BH, toward_BH, dz_BR, dz_B2H = steps[step]
+            dh_BR = dh_BR + gradient_BR
+            active_BR = dh_BR if idle_BT is None else dh_BR.masked_fill(idle_BT[:, step, None], 0)
+            active_B2H = active_BR.view(z_B2H.shape)
+            torch.sum(active_B2H * z_B2H, dim=1, out=toward_BH)
+            torch.mul(active_B2H, scale_B1H, out=dz_B2H)
+            dz_B2H.addcmul_(z_B2H, (toward_BH * bend_BH)[:, None], value=-1)
+            passed_BR = dz_BR @ back_RR
+            dh_BR = passed_BR if idle_BT is None else torch.where(idle_BT[:, step, None], dh_BR, passed_BR)
+        before_TBR = torch.cat([start_BR[None], h_TBR[:-1]])
+        dmatrix_RR = before_TBR.flatten(0, 1).T @ dz_TBR.flatten(0, 1)
+        return dz_TBR, dh_BR, dmatrix_RR, (toward_TBH * slope_TBH).sum(dim=(0, 1)), None
+
+
+def _split(x_TBR: Tensor) -> Tensor:
+    """Look at real and imaginary parts side by side: [T, B, 2, H]."""
+    return x_TBR.view(*x_TBR.shape[:-1], 2, -1)
+
+
+def _invert(z_B2H: Tensor) -> Tensor:
+    """Return 1 / |z|."""
+    real_BH, imaginary_BH = z_B2H.unbind(-2)
+    return torch.addcmul(real_BH * real_BH, imaginary_BH, imaginary_BH).add_(SMALLEST_SQUARE).rsqrt_()
+
+
+def _find_scale(inverse_BH: Tensor, bias_H: Tensor) -> Tensor:
+    """Return what modReLU multiplies a complex number with."""
+    return (inverse_BH * bias_H).add_(1).relu_()

@@ -1,0 +1,211 @@
+"""A whole classifier of sequences and its losses: recurrent (`Network`) or not (`Baseline`), with the same methods.
+
+Here the supervised and the auxiliary loss meet (section 3.3).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from auxrnn import bptt
+from auxrnn.auxiliary.objective import Objective
+from auxrnn.config import Readout, Window
+from auxrnn.models.encoder import Encoder
+from auxrnn.models.heads import Head
+from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch
+
+UNLABELED = -1
+"""The label of a sequence whose class is unknown; it counts in the auxiliary loss alone."""
+
+
+class LossTerms(NamedTuple):
+    """Which losses count, and how far the gradient of the supervised one reaches."""
+
+    is_supervised: bool
+    is_auxiliary: bool
+    supervised_window: Window
+    label_smoothing: float = 0.0
+
+
+class Losses(NamedTuple):
+    """The losses of one batch. A loss that does not count is None."""
+
+    supervised: LossSum | None
+    auxiliary: LossSum | None
+    num_correct: Int[Tensor, ""] | None
+
+    def combine(self, auxiliary_weight: float) -> Float[Tensor, ""]:
+        """Divide each sum by its count, once, and add them up; alone, the auxiliary loss has no weight."""
+        parts = []
+        if self.supervised is not None:
+            parts.append(self.supervised.mean())
+        if self.auxiliary is not None:
+            weight = 1.0 if self.supervised is None else auxiliary_weight
+            parts.append(weight * self.auxiliary.mean())
+        return torch.stack(parts).sum()
+
+
+class Network(nn.Module):
+    """A recurrent classifier: the main network, the head on its outputs, and the auxiliary objective.
+
+    With the readout `mean` the head sees the mean of all outputs beside the last one.
+    """
+
+    def __init__(
+        self, encoder: Encoder, *, classifier: Head, objective: Objective | None, readout: Readout = "last"
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.classifier = classifier
+        self.objective = objective
+        self.readout = readout
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.classifier.output.weight.device
+
+    def logits(self, batch: SequenceBatch, *, window: Window = 0) -> Float[Tensor, "B C"]:
+        """Return the logits of the classes without drop-connect; gradients reach the last `window` steps."""
+        return self._classify(batch, window, None, None)
+
+    def losses(
+        self,
+        batch: SequenceBatch,
+        *,
+        terms: LossTerms,
+        draws: Draws,
+        true_probability: float = 1.0,
+        is_training: bool = True,
+    ) -> Losses:
+        """Return the losses that `terms` names, ready for `backward`; both share one pass over the batch.
+
+        `true_probability` is that of scheduled sampling. Outside of training nothing is dropped and no token sampled.
+        """
+        segments, windows = None, []
+        if terms.is_auxiliary:
+            assert self.objective is not None, "an auxiliary loss needs an objective"
+            segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"))
+            windows.append(self.objective.gradient_window(batch, segments))
+        if terms.is_supervised and self.readout == "last":
+            windows.append(bptt.final_window(batch.x_BT, window=terms.supervised_window))
+        states = bptt.states_at(self.encoder, batch.x_BT, windows, first_B=batch.first_B) if windows else []
+        auxiliary = supervised = num_correct = None
+        if segments is not None and self.objective is not None:
+            auxiliary = self.objective.loss(
+                self.encoder,
+                batch,
+                segments,
+                states[0],
+                draws=draws if is_training else None,
+                true_probability=true_probability,
+            )
+        if terms.is_supervised:
+            state = states[-1] if self.readout == "last" else None
+            mask_CF = _draw_mask(self.classifier, draws if is_training else None)
+            logits_BC = self._classify(batch, terms.supervised_window, state, mask_CF)
+            supervised, num_correct = classification_loss(
+                logits_BC, batch.label_B, label_smoothing=terms.label_smoothing
+            )
+        return Losses(supervised, auxiliary, num_correct)
+
+    def classify(
+        self,
+        state: RNNState,
+        mask_CF: Float[Tensor, "C F"] | None = None,
+        *,
+        mean_BH: Float[Tensor, "B H"] | None = None,
+    ) -> Float[Tensor, "B C"]:
+        """Return the logits for the top layer's last output and, with the readout `mean`, the mean of all outputs."""
+        last_BH = state.h_LBH[-1]
+        logits_BC: Tensor = self.classifier(last_BH if mean_BH is None else torch.cat([last_BH, mean_BH], 1), mask_CF)
+        return logits_BC
+
+    def _classify(
+        self, batch: SequenceBatch, window: Window, state: RNNState | None, mask_CF: Float[Tensor, "C F"] | None
+    ) -> Float[Tensor, "B C"]:
+        """Return the logits of a batch, from its final states if they are known already."""
+        if self.readout == "mean":
+            final, mean_BH = bptt.final_states_and_mean(self.encoder, batch.x_BT, window=window, first_B=batch.first_B)
+            return self.classify(final, mask_CF, mean_BH=mean_BH)
+        if state is None:
+            state = bptt.final_states(self.encoder, batch.x_BT, window=window, first_B=batch.first_B)
+        return self.classify(state, mask_CF)
+
+
+class Baseline(nn.Module):
+    """A published model that takes whole sequences at once, and the head on its features.
+
+    `reader(x_BT, first_B)` returns the features; it may use dropout or batch normalization in training.
+    """
+
+    def __init__(self, reader: nn.Module, *, classifier: Head) -> None:
+        super().__init__()
+        self.reader = reader
+        self.classifier = classifier
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.classifier.output.weight.device
+
+    def logits(self, batch: SequenceBatch) -> Float[Tensor, "B C"]:
+        """Return the logits of the classes as in evaluation."""
+        return self._classify(batch, None)
+
+    def losses(
+        self,
+        batch: SequenceBatch,
+        *,
+        terms: LossTerms,
+        draws: Draws,
+        true_probability: float = 1.0,  # noqa: ARG002 - there is no scheduled sampling here
+        is_training: bool = True,
+    ) -> Losses:
+        """Return the supervised loss, ready for `backward`; a baseline has no auxiliary one."""
+        assert not terms.is_auxiliary, "a baseline learns from labels alone"
+        logits_BC = self._classify(batch, draws if is_training else None)
+        supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=terms.label_smoothing)
+        return Losses(supervised, None, num_correct)
+
+    def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
+        self.reader.train(draws is not None)
+        with _seeded(draws):
+            feature_BF = self.reader(batch.x_BT, batch.first_B)
+        logits_BC: Tensor = self.classifier(feature_BF, _draw_mask(self.classifier, draws))
+        return logits_BC
+
+
+Trainable = Network | Baseline
+"""Every system: all of training, evaluation and prediction is written against both."""
+
+
+def classification_loss(
+    logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"], *, label_smoothing: float = 0.0
+) -> tuple[LossSum, Int[Tensor, ""]]:
+    """Return the cross-entropies summed over the labeled rows, and the number of correct answers."""
+    total = F.cross_entropy(
+        logits_BC, label_B, reduction="sum", label_smoothing=label_smoothing, ignore_index=UNLABELED
+    )
+    num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
+    return LossSum(total, (label_B != UNLABELED).sum()), num_correct
+
+
+def _draw_mask(classifier: Head, draws: Draws | None) -> Float[Tensor, "C F"] | None:
+    return None if draws is None else classifier.draw_dropconnect_mask(draws.rng("classifier drop-connect"))
+
+
+@contextmanager
+def _seeded(draws: Draws | None) -> Iterator[None]:
+    """Let torch's own layers, which take no generator, draw what the run's seed and step determine."""
+    if draws is None:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(draws.rng("dropout").initial_seed())
+        yield
