@@ -71,7 +71,7 @@ def test_made_up_tasks_train_evaluate_and_predict_by_name_at_any_length(name, cl
 def test_a_made_up_task_is_listed_fetched_and_checked_by_name():
     listed = json.loads(call("data", "list", "--json").out)["adding"]
     assert (listed["at_hand"], listed["download_bytes"], listed["num_classes"]) == (True, 0, 19)
-    sentence = "adding is made up when it is asked for; there is nothing to download\n"
+    sentence = "adding needs no download\n"
     assert call("data", "fetch", "adding") == (0, sentence, "")
     checked = json.loads(call("data", "check", "adding", "--length", "50", "--json").out)
     assert checked["would_train"]

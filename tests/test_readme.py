@@ -10,7 +10,7 @@ import pytest
 
 from auxrnn.cli import COMMANDS, parse_train
 from auxrnn.cli.data import DATA_COMMANDS
-from auxrnn.data.datasets import DATASETS
+from auxrnn.data.catalog import DATASETS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, RunConfig, decided
 from auxrnn.data.batches import Batches
 from auxrnn.data.sequences import Split, Splits
-from auxrnn.data.strata import draw_stratified
+from auxrnn.data.splits import draw_stratified
 from auxrnn.models.network import Trainable
 from auxrnn.structs import Draws
 from auxrnn.training.loop import Session, Settings

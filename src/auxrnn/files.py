@@ -1,14 +1,22 @@
-"""Writing files so that a crash leaves the old one or the new one, never half of either."""
+"""Files and folders: atomic writes, locks between processes, the user's cache, sizes in words."""
 
+import logging
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from auxrnn.errors import RunError
 
+CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
+
+logger = logging.getLogger(__name__)
+
 
 def write_aside(path: Path, content: bytes | str) -> None:
-    """Write to a file beside `path`, flush it to the disk, and rename it; on failure nothing is left behind."""
+    """Write a file atomically: a crash leaves the old one or the new one, never half of either."""
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,26 +31,63 @@ def write_aside(path: Path, content: bytes | str) -> None:
         except BaseException:
             Path(aside).unlink(missing_ok=True)
             raise
-        _flush_folder(path.parent)
+        # The folder itself, so that the rename survives a power cut.
+        flush(path.parent)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
-    """Say in one sentence that a file could not be written, why, and what to do."""
+    """Return an error that says which file could not be written, why, and what to do."""
     return RunError(f"cannot write {path} ({error.strerror}); free some space there or choose another folder")
+
+
+def flush(path: Path) -> None:
+    """Force a file or folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(path: Path, *, waiting_for: str) -> Iterator[None]:
+    """Hold a lock between processes; it ends with the process, however that ends."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - slow to import, and rarely needed
+
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning("waiting for another process that is %s", waiting_for)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def user_cache() -> Path:
+    """Return the folder for downloads and decoded data of this user."""
+    default = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or default).expanduser() / "auxrnn"
+
+
+def cache_dir() -> Path:
+    """Return the folder for decoded data: $AUXRNN_CACHE_DIR, else one in the user's cache."""
+    return Path(os.environ.get(CACHE_DIR_VARIABLE) or user_cache() / "decoded").expanduser()
+
+
+def describe_bytes(count: int) -> str:
+    """Return a number of bytes in the largest unit that keeps it above one."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the folder itself, so that the rename survives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

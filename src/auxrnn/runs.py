@@ -37,8 +37,9 @@ from auxrnn.cards import (
 )
 from auxrnn.config import RunConfig
 from auxrnn.data import datasets
+from auxrnn.data.catalog import DATASETS
 from auxrnn.data.collect import Observe
-from auxrnn.data.datasets import DATASETS, Dataset, make_splits
+from auxrnn.data.datasets import Dataset, make_splits
 from auxrnn.data.sequences import Split
 from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError

@@ -12,7 +12,10 @@ def md5(content):
 def archive_of(parts):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in {"parts/readme.html": b"hello", **parts}.items():
+        for name, content in {
+            f"{next(iter(parts)).rpartition('/')[0]}/readme.html".lstrip("/"): b"hello",
+            **parts,
+        }.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))

@@ -5,20 +5,21 @@ import gzip
 import io
 import lzma
 import os
+import resource
 import shutil
 import stat
+import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
-from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
-from auxrnn.data.fetching.unpacking import Limits, Reader
+from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, Budget, Limits, TarReader, unpack
 from auxrnn.errors import RunError
 
 FILES = {"top.txt": b"top", "a/1.bin": bytes(range(256)) * 3000, "a/b/2.txt": b"", "umlaut \u00e4/x": b"x" * 511}
@@ -91,33 +92,32 @@ def assert_refused(box, content, assert_one_sentence, *parts, **limits):
 
 
 @pytest.mark.parametrize("suffix", ARCHIVE_SUFFIXES)
-def test_every_kind_is_unpacked_with_its_folders_and_plain_modes(box, suffix):
-    old = os.umask(0o077)
-    try:
-        assert unpack_bytes(box, packed(suffix, FILES)) == FILES
-    finally:
-        os.umask(old)
-    modes = {path.is_dir(): stat.S_IMODE(path.stat().st_mode) for path in (box / "out").rglob("*")}
-    assert modes == {True: 0o755, False: 0o644}
-    assert stat.S_IMODE((box / "out").stat().st_mode) == 0o755
+def test_every_kind_is_unpacked_with_its_folders(box, suffix):
+    assert unpack_bytes(box, packed(suffix, FILES)) == FILES
     assert names_in(box) == ["archive", "out"]
 
 
+@pytest.mark.parametrize("suffix", [".zip", ".tgz"])
+def test_a_folder_around_everything_is_left_out(box, suffix):
+    files = {f"outer/inner/{name}": content for name, content in FILES.items()}
+    content = (
+        zip_of(*files.items(), ("__MACOSX/x", b"")) if suffix == ".zip" else tar_of(*map(member, files, files.values()))
+    )
+    assert unpack_bytes(box, content) == FILES
+
+
 def test_modes_and_owners_of_members_are_not_taken_over(box):
-    unpack_bytes(box, tar_of(member("run", b"x", mode=0o6777, uid=1, gid=1)))
-    assert stat.S_IMODE((box / "out/run").stat().st_mode) == 0o644
+    unpack_bytes(box, tar_of(member("run", b"x", mode=0o6777, uid=1, gid=1), member("locked", b"x", mode=0)))
+    assert stat.S_IMODE((box / "out/run").stat().st_mode) & 0o7022 == 0
     assert (box / "out/run").stat().st_uid == os.getuid()
+    assert (box / "out/locked").read_bytes() == b"x"
 
 
 BAD_NAMES = {
-    "/etc/passwd": "an absolute path",
+    "/etc/passwd": "leads out of its folder",
     "../out": "leads out of its folder",
     "a/../../x": "leads out of its folder",
     "a/..": "leads out of its folder",
-    "C:/x": "a drive",
-    "a/c:x": "a drive",
-    "..\\x": "a backslash",
-    "a\\b": "a backslash",
     "/".join("a" * 101): "more than 100 levels",
 }
 
@@ -132,7 +132,7 @@ def test_a_name_that_leads_elsewhere_is_refused(box, assert_one_sentence, name, 
     assert_refused(box, make(name), assert_one_sentence, f"{name[:100]!r}", BAD_NAMES[name])
 
 
-@pytest.mark.parametrize("name", ["../out/", "/abs/", "a\\b/"])
+@pytest.mark.parametrize("name", ["../out/", "/abs/"])
 def test_a_folder_that_leads_elsewhere_is_refused(box, assert_one_sentence, name):
     assert_refused(box, zip_of((name, b"")), assert_one_sentence, f"{name!r}")
     assert_refused(box, tar_of(member(name, kind=tarfile.DIRTYPE)), assert_one_sentence, f"{name.rstrip('/')!r}")
@@ -160,16 +160,6 @@ def test_links_and_devices_in_a_zip_are_refused(box, assert_one_sentence, kind):
     assert_refused(box, zip_of((info, b"/etc")), assert_one_sentence, "'trap', a link or a device")
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_two_members_of_one_path_are_refused_and_of_other_case_are_not(box, assert_one_sentence):
-    already = "which is there already"
-    for second in ("a/x", "./a//x", "a/x/y", "a"):
-        assert_refused(box, tar_of(member("a/x", b"1"), member(second, b"2")), assert_one_sentence, already)
-        assert_refused(box, zip_of(("a/x", b"1"), (second, b"2")), assert_one_sentence, already)
-    assert_refused(box, tar_of(member("a", b"1"), member("a", kind=tarfile.DIRTYPE)), assert_one_sentence, already)
-    assert unpack_bytes(box, tar_of(member("x", b"1"), member("X", b"2"))) == {"x": b"1", "X": b"2"}
-
-
 def test_an_encrypted_member_is_refused(box, assert_one_sentence):
     content = bytearray(zip_of(("secret", b"x")))
     for magic, offset in ((b"PK\1\2", 8), (b"PK\3\4", 6)):
@@ -181,7 +171,7 @@ def test_an_unknown_packing_is_not_called_damage(box, assert_one_sentence):
     content = bytearray(zip_of(("x", b"x")))
     for magic, offset in ((b"PK\1\2", 10), (b"PK\3\4", 8)):
         content[content.index(magic) + offset] = 9
-    assert_refused(box, content, assert_one_sentence, "not known here at 'x'")
+    assert_refused(box, content, assert_one_sentence, "unknown compression at 'x'")
 
 
 def test_the_number_of_members_is_limited(box, assert_one_sentence):
@@ -231,10 +221,11 @@ def test_a_member_of_negative_size_does_not_lead_backward(box, assert_one_senten
     info, _ = member("x", size=-1024)
     content = info.tobuf(tarfile.GNU_FORMAT) + tar_of(member("y", b"y"))
     assert_refused(box, content, assert_one_sentence, "damaged")
-    reader = Reader(io.BytesIO(bytes(10)), lambda _num_bytes: None)
-    assert reader.seek(5) == 5
-    with pytest.raises(ValueError, match="backward"):
-        reader.seek(4)
+    with (box / "archive").open("rb") as file:
+        reader = TarReader(file, Budget(box, Limits(), 10))
+        assert reader.seek(5) == 5
+        with pytest.raises(ValueError, match="backward"):
+            reader.seek(4)
 
 
 @pytest.mark.parametrize("suffix", ARCHIVE_SUFFIXES)
@@ -262,22 +253,26 @@ def test_a_damaged_header_is_not_taken_for_the_end(box, assert_one_sentence):
     assert_refused(box, content, assert_one_sentence, "damaged at 'first'")
 
 
-def test_no_space_is_said_before_and_while_writing(box, assert_one_sentence, monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda path: usage(10, 9, 1))
-        assert_refused(box, tar_of(member("large", b"xx")), assert_one_sentence, "no space for 'large' of 2 bytes")
-    with monkeypatch.context() as patch:
-        patch.setattr("auxrnn.data.fetching.unpacking.Path.open", open_full)
-        with pytest.raises(RunError) as error:
-            unpack(box / "archive", box / "out")
-    assert_one_sentence(error, box / "archive", "No space left on device")
+LARGE = {"tar": tar_of(member("x", bytes(10**6))), "zip": zip_of(("x", bytes(10**6)))}
+UNPACK = """
+import sys
+from pathlib import Path
+from auxrnn.data.fetching.archives import unpack
+unpack(*map(Path, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(box, kind):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10**5,) * 2)
+
+    (box / "archive").write_bytes(LARGE[kind])
+    words = [sys.executable, "-c", UNPACK, box / "archive", box / "out"]
+    done = subprocess.run(words, preexec_fn=limit, capture_output=True, text=True, check=False)
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("auxrnn.errors.RunError")]
+    assert "File too large" in sentence
     assert names_in(box) == ["archive"]
-
-
-def open_full(path, mode):
-    """Open a file for writing on a disk that is full, and others as ever."""
-    return io.FileIO("/dev/full" if mode == "xb" else path, mode.replace("x", "w"))
 
 
 def test_a_folder_that_is_there_is_left_alone_and_a_file_is_in_the_way(box, assert_one_sentence):
@@ -289,7 +284,7 @@ def test_a_folder_that_is_there_is_left_alone_and_a_file_is_in_the_way(box, asse
     (box / "file").touch()
     with pytest.raises(RunError) as error:
         unpack(archive, box / "file")
-    assert_one_sentence(error, box / "file", "in the way")
+    assert_one_sentence(error, box / "file", "cannot be unpacked")
 
 
 @pytest.mark.parametrize(
@@ -322,10 +317,10 @@ def test_the_folder_of_a_faster_process_stays(box, monkeypatch):
     (box / "archive").write_bytes(tar_of(member("x", b"mine")))
     make = tempfile.mkdtemp
 
-    def be_slower(**names):
+    def be_slower(*names):
         (box / "out").mkdir()
         (box / "out/x").write_bytes(b"theirs")
-        return make(**names)
+        return make(*names)
 
     monkeypatch.setattr(tempfile, "mkdtemp", be_slower)
     unpack(box / "archive", box / "out")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
 from auxrnn.data import cache
-from auxrnn.data.checksums import describe_appearance, find_checksum
+from auxrnn.data.cache import describe_appearance, find_checksum
 from auxrnn.data.examples import Example, Source, Understood
 from auxrnn.data.folders import Paths, find_files
 from auxrnn.data.images import ImageFormat

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_archives import md5
 
 from auxrnn.data.fetching.downloads import Patience, download
-from auxrnn.data.fetching.remote_files import RemoteFile
+from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
 
 CONTENT = b"the right file"
@@ -77,11 +77,11 @@ def _no_proxy():
         yield
 
 
-def download_or_explain(remote, folder):
+def download_or_explain(file, folder):
     try:
-        return None, download(remote, folder, observe=lambda *_: None, patience=IMPATIENT)
+        return None, download(file, folder, patience=IMPATIENT)
     except RunError as error:
-        return str(error), folder / remote.name
+        return str(error), folder / file.name
 
 
 @pytest.fixture
@@ -107,13 +107,14 @@ def _collected():
     answer_of(b"301 Moved", [(b"Location", b"a://[")], b""), answer_of(b"301 Moved", [(b"Location", b"\x80")], b"")
 )
 def test_a_download_ends_with_the_right_file_or_one_sentence(server, first, second):
-    remote = RemoteFile(f"http://127.0.0.1:{server.server_address[1]}/file.bin", md5(CONTENT))
+    mirror = f"http://127.0.0.1:{server.server_address[1]}"
+    file = PublishedFile("file.bin", len(CONTENT), md5(CONTENT), (mirror,))
     with tempfile.TemporaryDirectory() as folder:
         for answer in (first, second):
             server.answer = answer
-            sentence, path = download_or_explain(remote, Path(folder))
+            sentence, path = download_or_explain(file, Path(folder))
             assert (sentence is None) == path.exists()
             assert path.exists() or ("\n" not in sentence and "; " in sentence)
             if path.exists():
                 assert path.read_bytes() == CONTENT
-                assert [entry.name for entry in Path(folder).iterdir()] == ["file.bin"]
+                assert {entry.name for entry in Path(folder).iterdir()} - {".lock"} == {"file.bin"}

@@ -7,31 +7,30 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from serving import Served, serving
 
-import auxrnn
 from auxrnn.data.fetching.downloads import PATIENCE, Patience, download
-from auxrnn.data.fetching.part_files import open_part
-from auxrnn.data.fetching.remote_files import RemoteFile
-from auxrnn.data.fetching.transfers import BLOCK_BYTES
+from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
+from auxrnn.files import locked
 
 CONTENT = bytes(range(256)) * 800
 OTHER = CONTENT[::-1]
+NUM_BYTES = len(CONTENT)
 QUICK = Patience(timeout=30.0, pauses=(0.01, 0.01, 0.01))
 SOON_SILENT = QUICK._replace(timeout=0.7)
 HALF = 100_000
 
 
-def remote_file(server, *, num_bytes=None, content=CONTENT, kind="sha256"):
-    return RemoteFile(f"{server.url}/file.bin", f"{kind}:{hashlib.new(kind, content).hexdigest()}", num_bytes)
+def published(*servers, num_bytes=NUM_BYTES, kind="sha256"):
+    checksum = f"{kind}:{hashlib.new(kind, CONTENT).hexdigest()}"
+    return PublishedFile("file.bin", num_bytes, checksum, tuple(server.url for server in servers))
 
 
 def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
 @pytest.fixture
@@ -42,31 +41,21 @@ def server(monkeypatch):
 
 
 @pytest.fixture
-def seen():
-    """What a download told of its progress."""
-    return []
-
-
-@pytest.fixture
-def get(server, tmp_path, seen):
+def get(server, tmp_path):
     """Download the server's one file into the folder of the test."""
 
     def get(served, *, patience=QUICK, **facts):
         server.files["/file.bin"] = served
-        remote = remote_file(server, **facts)
-        return download(remote, tmp_path, patience=patience, observe=lambda *facts: seen.append(facts))
+        return download(published(server, **facts), tmp_path, patience=patience)
 
     return get
 
 
 @pytest.mark.parametrize("kind", ["md5", "sha256"])
-def test_a_file_is_downloaded_whole_and_nothing_else_is_left(get, tmp_path, seen, kind):
-    path = get(Served(CONTENT), kind=kind, num_bytes=len(CONTENT))
+def test_a_file_is_downloaded_whole_and_nothing_else_is_left(get, tmp_path, kind):
+    path = get(Served(CONTENT), kind=kind)
     assert path.read_bytes() == CONTENT
     assert names_in(tmp_path) == ["file.bin"]
-    assert seen[0] == ("file.bin", 0, len(CONTENT))
-    assert seen[-1] == ("file.bin", len(CONTENT), len(CONTENT))
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
 def test_a_broken_download_goes_on_where_it_broke_off(get, tmp_path):
@@ -100,53 +89,47 @@ def test_attempts_end_where_no_more_of_the_file_comes(get, tmp_path, assert_one_
     assert not (tmp_path / "file.bin").exists()
 
 
-def test_the_next_call_goes_on_with_what_was_kept(get, tmp_path, seen):
+def test_the_next_call_goes_on_with_what_was_kept(get, tmp_path):
     with pytest.raises(RunError):
         get(Served(CONTENT, [f"cut:{HALF}", 503, 503, 503, 503]))
-    assert names_in(tmp_path) == ["file.bin.part", "file.bin.part.json"]
-    seen.clear()
+    assert names_in(tmp_path) == ["file.bin.part"]
     served = Served(CONTENT)
     assert get(served).read_bytes() == CONTENT
     assert served.asked == [f"bytes={HALF}-"]
-    assert seen[0] == ("file.bin", HALF, len(CONTENT))
     assert names_in(tmp_path) == ["file.bin"]
 
 
-# The package's own __init__ imports all of it, which takes seconds; a download needs three of its files.
 CHILD = """
-import sys, types
+import sys
 from pathlib import Path
-package = types.ModuleType("auxrnn")
-package.__path__ = [sys.argv[1]]
-sys.modules["auxrnn"] = package
 from auxrnn.data.fetching.downloads import download
-from auxrnn.data.fetching.remote_files import RemoteFile
-if sys.argv[5:]:
+from auxrnn.data.spec import PublishedFile
+url, checksum, num_bytes, folder, *limit = sys.argv[1:]
+if limit:
     import resource
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[5]),) * 2)
-download(RemoteFile(*sys.argv[2:4]), Path(sys.argv[4]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]),) * 2)
+download(PublishedFile("file.bin", int(num_bytes), checksum, (url,)), Path(folder))
 """
 
 
-def start_child(remote, folder, *arguments):
+def start_child(server, folder, *arguments):
     """Download in another process; with a further argument, no file may become longer than that."""
-    package = str(Path(auxrnn.__file__).parent)
-    words = [sys.executable, "-c", CHILD, package, remote.url, remote.checksum, str(folder), *arguments]
-    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    facts = [server.url, published(server).checksum, str(len(CONTENT)), str(folder)]
+    return subprocess.Popen([sys.executable, "-c", CHILD, *facts, *arguments], stderr=subprocess.PIPE, text=True)
 
 
 def test_a_full_disk_is_named_and_what_came_is_kept(server, get, tmp_path):
     server.files["/file.bin"] = Served(CONTENT)
-    _, err = start_child(remote_file(server), tmp_path, str(HALF)).communicate()
+    _, err = start_child(server, tmp_path, str(HALF)).communicate()
     (sentence,) = [line for line in err.splitlines() if line.startswith("auxrnn.errors.RunError")]
-    assert "(File too large); ask again to go on after the first" in sentence
+    assert "(File too large); run again to resume after the first" in sentence
     assert 0 < (tmp_path / "file.bin.part").stat().st_size <= HALF
     assert get(Served(CONTENT)).read_bytes() == CONTENT
 
 
 def test_a_killed_download_goes_on_in_the_next_process(server, get, tmp_path):
     server.files["/file.bin"] = Served(CONTENT, [f"stall:{HALF}"])
-    process = start_child(remote_file(server), tmp_path)
+    process = start_child(server, tmp_path)
     part = tmp_path / "file.bin.part"
     while not (part.exists() and part.stat().st_size > 0):
         assert process.poll() is None
@@ -159,54 +142,61 @@ def test_a_killed_download_goes_on_in_the_next_process(server, get, tmp_path):
     assert names_in(tmp_path) == ["file.bin"]
 
 
-@pytest.mark.parametrize("has_ranges", [True, False], ids=["206", "200"])
-def test_a_file_that_changed_meanwhile_is_begun_anew(get, seen, has_ranges):
+def test_a_file_that_changed_meanwhile_is_found_by_its_checksum(get):
     with pytest.raises(RunError):
-        get(Served(OTHER, [f"cut:{HALF}", 503, 503, 503, 503], etag='"old"'))
-    seen.clear()
-    served = Served(CONTENT, etag='"new"', has_ranges=has_ranges)
-    assert get(served).read_bytes() == CONTENT
-    assert served.asked == ([f"bytes={HALF}-", None] if has_ranges else [f"bytes={HALF}-"])
-    assert seen[0] == ("file.bin", 0, len(CONTENT))
-
-
-def test_a_change_that_the_server_does_not_tell_is_found_by_the_checksum(get):
-    with pytest.raises(RunError):
-        get(Served(OTHER, [f"cut:{HALF}", 503, 503, 503, 503], etag=None))
-    served = Served(CONTENT, etag=None)
+        get(Served(OTHER, [f"cut:{HALF}", 503, 503, 503, 503]))
+    served = Served(CONTENT)
     assert get(served).read_bytes() == CONTENT
     assert served.asked == [f"bytes={HALF}-", None]
 
 
-@pytest.mark.parametrize("content", [CONTENT, OTHER], ids=["right", "wrong"])
-def test_a_part_that_was_complete_already_is_checked_and_used_or_begun_anew(get, content):
-    with pytest.raises(RunError):
-        get(Served(content + b"x", [f"cut:{len(content)}", 404]))
-    served = Served(CONTENT)
-    assert get(served).read_bytes() == CONTENT
-    assert served.asked == [f"bytes={len(CONTENT)}-", None]
+def test_a_part_of_a_file_of_another_size_is_begun_anew(get, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(CONTENT[:HALF])
+    served = Served(CONTENT + b"x")
+    with pytest.raises(RunError, match="not 204800"):
+        get(served)
+    assert served.asked == [f"bytes={HALF}-", None]
 
 
-@pytest.mark.parametrize("note", [None, "", "[]", "{}", '{"url": 1}', "\0"])
-def test_a_part_of_unknown_origin_is_begun_anew(get, tmp_path, note):
-    (tmp_path / "file.bin.part").write_bytes(OTHER[:HALF])
-    if note is not None:
-        (tmp_path / "file.bin.part.json").write_text(note)
+@pytest.mark.parametrize("content", [CONTENT, OTHER, OTHER + b"too long"], ids=["right", "wrong", "long"])
+def test_a_part_that_is_complete_is_verified_and_used_or_begun_anew(get, tmp_path, content):
+    (tmp_path / "file.bin.part").write_bytes(content)
     served = Served(CONTENT)
     assert get(served).read_bytes() == CONTENT
-    assert served.asked == [None]
+    assert served.asked[-1:] == ([] if content is CONTENT else [None])
     assert names_in(tmp_path) == ["file.bin"]
 
 
-def test_a_file_without_a_length_is_downloaded(get, seen):
+def test_a_file_without_a_length_is_downloaded(get):
     assert get(Served(CONTENT, ["chunked"])).read_bytes() == CONTENT
-    assert seen[-1] == ("file.bin", len(CONTENT), None)
 
 
 def test_an_end_without_a_length_that_comes_too_early_is_noticed(get):
     served = Served(CONTENT, [f"bare:{HALF}"])
-    assert get(served, num_bytes=len(CONTENT)).read_bytes() == CONTENT
+    assert get(served).read_bytes() == CONTENT
     assert len(served.asked) == 2
+
+
+def test_a_server_that_sends_more_than_the_file_is_cut_off(get, tmp_path):
+    with pytest.raises(RunError, match="its checksum is wrong"):
+        get(Served(CONTENT * 100, [f"bare:{100 * len(CONTENT)}"]))
+    assert names_in(tmp_path) == []
+
+
+def test_mirrors_are_tried_in_turn_and_continue_each_others_parts(server, tmp_path):
+    server.files["/file.bin"] = Served(CONTENT, [f"cut:{HALF}", *[404] * 9])
+    with serving() as mirror:
+        served = mirror.files["/file.bin"] = Served(CONTENT)
+        assert download(published(server, mirror), tmp_path, patience=QUICK).read_bytes() == CONTENT
+    assert served.asked == [f"bytes={HALF}-"]
+
+
+def test_without_any_mirror_all_are_named(server, tmp_path, assert_one_sentence):
+    server.files["/file.bin"] = Served(CONTENT, [403] * 9)
+    with serving() as mirror:
+        with pytest.raises(RunError) as error:
+            download(published(server, mirror), tmp_path, patience=QUICK)
+        assert_one_sentence(error, server.url, mirror.url, "403", "404", "--data-dir")
 
 
 def test_wrong_bytes_are_refused_at_once_and_leave_nothing(get, tmp_path, assert_one_sentence):
@@ -218,12 +208,11 @@ def test_wrong_bytes_are_refused_at_once_and_leave_nothing(get, tmp_path, assert
     assert names_in(tmp_path) == []
 
 
-def test_a_file_of_another_size_is_refused_before_it_comes(get, tmp_path, seen, assert_one_sentence):
+def test_a_file_of_another_size_is_refused_before_it_comes(get, tmp_path, assert_one_sentence):
     with pytest.raises(RunError) as error:
         get(Served(CONTENT), num_bytes=123456)
-    assert_one_sentence(error, "204,800 bytes", "not 123,456")
+    assert_one_sentence(error, "204800 bytes", "not 123456")
     assert names_in(tmp_path) == []
-    assert seen == []
 
 
 @pytest.mark.parametrize(("status", "num_requests"), [(404, 1), (403, 1), (410, 1), (429, 4), (500, 4), (503, 4)])
@@ -231,7 +220,7 @@ def test_only_errors_that_may_pass_are_tried_again(get, tmp_path, assert_one_sen
     served = Served(CONTENT, [status] * 99)
     with pytest.raises(RunError) as error:
         get(served)
-    assert_one_sentence(error, "file.bin", f"the server answers {status}", "check the connection")
+    assert_one_sentence(error, "file.bin", f"the server answers {status}", "check the network")
     assert len(served.asked) == num_requests
     assert names_in(tmp_path) == []
 
@@ -245,43 +234,48 @@ def test_pauses_grow(get):
 
 
 def test_without_a_network_the_answer_comes_at_once(server, tmp_path, assert_one_sentence, capfd):
-    remote = RemoteFile("http://127.0.0.1:9/file.bin", "md5:0")
+    file = PublishedFile("file.bin", 1, "md5:0", ("http://127.0.0.1:9",))
     begun = time.monotonic()
     with pytest.raises(RunError) as error:
-        download(remote, tmp_path)
+        download(file, tmp_path)
     assert_one_sentence(error, "file.bin", "cannot be reached", "--data-dir")
     assert time.monotonic() - begun < sum(PATIENCE.pauses)
     assert names_in(tmp_path) == []
     assert capfd.readouterr() == ("", "")
 
 
+def wait_for_part(folder):
+    part = folder / "file.bin.part"
+    while not (part.exists() and part.stat().st_size > 0):
+        time.sleep(0.01)
+
+
 def test_a_network_that_is_lost_on_the_way_is_waited_for(server, tmp_path, assert_one_sentence):
     server.files["/file.bin"] = Served(CONTENT, [f"stall:{HALF}"])
-    remote = remote_file(server)
 
-    def stop_soon(_name, done, _total):
-        if done == HALF - HALF % BLOCK_BYTES:
-            server.server_close()
+    def stop_soon():
+        wait_for_part(tmp_path)
+        server.server_close()
 
+    stopper = threading.Thread(target=stop_soon)
+    stopper.start()
     begun = time.monotonic()
     with pytest.raises(RunError) as error:
-        download(remote, tmp_path, observe=stop_soon, patience=SOON_SILENT._replace(pauses=(0.1, 0.3)))
-    assert_one_sentence(error, "cannot be reached", "ask again to go on")
+        download(published(server), tmp_path, patience=SOON_SILENT._replace(pauses=(0.1, 0.3)))
+    stopper.join()
+    assert_one_sentence(error, "cannot be reached", "run again to resume")
     assert time.monotonic() - begun > 0.7 + 0.1 + 0.3
 
 
-def test_two_processes_at_once_bring_the_file_once(get, server, tmp_path, caplog):
+def test_two_processes_at_once_bring_the_file_once(server, tmp_path, caplog):
     served = server.files["/file.bin"] = Served(CONTENT, ["slow"])
     results = []
-    begun = threading.Event()
-
-    def run():
-        remote, told = remote_file(server), lambda *_: begun.set()
-        results.append(download(remote, tmp_path, observe=told, patience=QUICK))
-
-    threads = [threading.Thread(target=run) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: results.append(download(published(server), tmp_path, patience=QUICK)))
+        for _ in range(3)
+    ]
     threads[0].start()
-    begun.wait(5)
+    wait_for_part(tmp_path)
     with caplog.at_level(logging.WARNING):
         for thread in threads[1:]:
             thread.start()
@@ -289,26 +283,25 @@ def test_two_processes_at_once_bring_the_file_once(get, server, tmp_path, caplog
             thread.join()
     assert [path.read_bytes() for path in results] == [CONTENT] * 3
     assert served.asked == [None]
-    assert "another process is downloading" in caplog.text
+    assert "waiting for another process that is downloading" in caplog.text
     assert names_in(tmp_path) == ["file.bin"]
 
 
 def test_who_waits_for_a_process_that_gives_up_takes_over(get, tmp_path):
     results = []
     waiting = threading.Thread(target=lambda: results.append(get(Served(CONTENT))))
-    with open_part(tmp_path / "file.bin"):
+    with locked(tmp_path / ".lock", waiting_for="testing"):
         waiting.start()
         time.sleep(0.1)
         assert not results
     waiting.join()
     assert [path.read_bytes() for path in results] == [CONTENT]
-    assert names_in(tmp_path) == ["file.bin"]
 
 
 def test_a_bar_with_rate_and_time_left_is_shown_on_stderr_alone(server, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     server.files["/file.bin"] = Served(CONTENT)
-    download(remote_file(server), tmp_path)
+    download(published(server), tmp_path)
     out, err = capfd.readouterr()
     assert out == ""
     assert "file.bin" in err
@@ -320,5 +313,5 @@ def test_a_bar_with_rate_and_time_left_is_shown_on_stderr_alone(server, tmp_path
 def test_a_folder_that_cannot_be_written_is_named(server, tmp_path, assert_one_sentence):
     (tmp_path / "closed").mkdir(mode=0o555)
     with pytest.raises(RunError) as error:
-        download(remote_file(server), tmp_path / "closed")
+        download(published(server), tmp_path / "closed")
     assert_one_sentence(error, tmp_path / "closed", "Permission denied")

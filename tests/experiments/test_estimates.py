@@ -9,8 +9,7 @@ import torch
 
 from auxrnn import runs
 from auxrnn.config import DataConfig
-from auxrnn.data.datasets import DATASETS
-from auxrnn.data.fetching.facts import DATASET_FACTS
+from auxrnn.data.catalog import DATASETS
 from auxrnn.data.sequences import Flat
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import UsageError
@@ -98,7 +97,7 @@ def test_a_stand_in_for_mnist_weighs_as_much_as_pictures_in_its_place():
 
 @pytest.mark.parametrize("name", [name for name in DATASETS if name != "digits"])
 def test_a_stand_in_has_the_examples_and_classes_that_are_published(name):
-    request, facts = DataConfig(data=name, image_size=3 if name == "stanford_dogs" else None), DATASET_FACTS[name]
+    request, facts = DataConfig(data=name, image_size=3 if name == "stanford_dogs" else None), DATASETS[name]
     assert can_make(request)
     dataset = make_dataset(request)
     parts = count_parts(dataset.table)

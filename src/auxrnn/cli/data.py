@@ -15,14 +15,12 @@ from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.config import DataConfig, RunConfig
-from auxrnn.data.cache import cache_dir, describe_bytes
+from auxrnn.data.catalog import DATASETS, fetch
 from auxrnn.data.checking import Findings, check
-from auxrnn.data.fetching.facts import DATASET_FACTS
-from auxrnn.data.fetching.holdings import fetch, is_at_hand
+from auxrnn.data.fetching.local_files import is_at_hand
 from auxrnn.data.summary import count_lengths, measure_lengths
-from auxrnn.data.tasks import TASKS
 from auxrnn.errors import UsageError, nearest
-from auxrnn.files import write_aside
+from auxrnn.files import cache_dir, describe_bytes, write_aside
 from auxrnn.progress import ReadingProgress
 
 SUMMARY = """\
@@ -75,17 +73,17 @@ def list_datasets(argv: Sequence[str]) -> int:
     example:  auxrnn data list --json
     """
     arguments = parse(ListArguments, argv, "data list", description=list_datasets.__doc__ or "")
-    at_hand = {name: is_at_hand(name, arguments.data_dir) for name in DATASET_FACTS}
+    at_hand = {name: is_at_hand(spec, arguments.data_dir) for name, spec in DATASETS.items()}
     if arguments.json:
-        print_json({name: facts._asdict() | {"at_hand": at_hand[name]} for name, facts in DATASET_FACTS.items()})
+        print_json({name: spec.describe() | {"at_hand": at_hand[name]} for name, spec in DATASETS.items()})
         return 0
     columns = ("name", "steps", "classes", "train", "test", "download", "license")
     table = Table(*columns, box=SIMPLE, padding=(0, 1, 0, 0))
     table.columns[0].no_wrap = True
-    for name, facts in DATASET_FACTS.items():
-        download = "here" if at_hand[name] else describe_bytes(facts.download_bytes)
-        numbers = (str(facts.num_classes), f"{facts.train_examples:,}", f"{facts.test_examples:,}")
-        table.add_row(name, facts.lengths, *numbers, download, facts.license)
+    for name, spec in DATASETS.items():
+        download = "here" if at_hand[name] else describe_bytes(spec.download_bytes)
+        numbers = (str(spec.num_classes), f"{spec.train_examples:,}", f"{spec.test_examples:,}")
+        table.add_row(name, spec.lengths, *numbers, download, spec.license)
     Console().print(table)
     print(f"decoded data is kept in {cache_dir()}")
     return 0
@@ -107,12 +105,8 @@ def fetch_dataset(argv: Sequence[str]) -> int:
     example:  auxrnn data fetch cifar10 --data-dir ~/data
     """
     arguments = parse(FetchArguments, argv, "data fetch", description=fetch_dataset.__doc__ or "")
-    if arguments.name not in DATASET_FACTS:
-        raise UsageError(f"unknown dataset {arguments.name!r}{nearest(arguments.name, DATASET_FACTS)}")
-    if arguments.name in TASKS:
-        print(f"{arguments.name} is made up when it is asked for; there is nothing to download")
-    else:
-        print(f"{arguments.name} is in {fetch(arguments.name, arguments.data_dir)}")
+    folder = fetch(arguments.name, arguments.data_dir)
+    print(f"{arguments.name} needs no download" if folder is None else f"{arguments.name} is in {folder}")
     return 0
 
 

@@ -14,7 +14,6 @@ import tyro
 from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
-from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import UsageError, nearest
 from auxrnn.experiments import listing, processes
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
@@ -26,7 +25,7 @@ from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
 from auxrnn.experiments.scales import Scale, ScaleName
 from auxrnn.experiments.workers import Crew, describe_failures
-from auxrnn.files import write_aside
+from auxrnn.files import describe_bytes, write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.figures import WIDE, to_png
 from auxrnn.report.pages import PageFacts, write_results_page

@@ -11,7 +11,7 @@ from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json
 from auxrnn.config import DataConfig, RunConfig
-from auxrnn.data.fetching.sources import search_folders
+from auxrnn.data.fetching.local_files import find_data_folder
 from auxrnn.progress import describe_seconds
 
 
@@ -107,7 +107,7 @@ def info(argv: Sequence[str]) -> int:
     arguments = parse(InfoArguments, argv, "info", description=info.__doc__ or "")
     config = runs.settle(RunConfig(data=DataConfig(data="digits")))
     facts = runs.describe_environment(config)
-    facts["data"] = str(search_folders("mnist")[1])
+    facts["data"] = str(find_data_folder())
     del facts["command"]
     if arguments.json:
         print_json(facts)

@@ -10,8 +10,8 @@ from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, print_json, say
 from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
 from auxrnn.config import RunConfig
-from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import UsageError
+from auxrnn.files import describe_bytes
 from auxrnn.networks import count_weights
 from auxrnn.planning import plan
 from auxrnn.presets import PRESETS, name_system

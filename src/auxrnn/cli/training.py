@@ -13,11 +13,11 @@ from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
 from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
-from auxrnn.data.cache import describe_bytes
 from auxrnn.data.datasets import Dataset, make_splits
 from auxrnn.data.splits import drawn_parts
 from auxrnn.data.summary import describe_alphabet, describe_division, describe_skipped, measure_lengths
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import describe_bytes
 from auxrnn.networks import count_weights
 from auxrnn.planning import DEFAULT_MINUTES, plan
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system

@@ -4,30 +4,26 @@ An entry is a folder named by the checksum of its sources and settings. It is ma
 when it is complete: whoever finds it finds all of it. Nothing is ever changed in it.
 """
 
-import fcntl
 import hashlib
 import io
 import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pooch
 
-from auxrnn.data.checksums import describe_appearance, find_checksum
 from auxrnn.data.collect import Facts, Observe, Table, collect
 from auxrnn.data.examples import Part, Problems, Source
 from auxrnn.data.folders import Paths, name_files
 from auxrnn.data.formats import from_plain, to_plain
 from auxrnn.data.sequences import Flat
 from auxrnn.errors import RunError
+from auxrnn.files import CACHE_DIR_VARIABLE, cache_dir, describe_bytes, flush, locked, write_aside
 
-CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
 CACHE_FORMAT = 1
 """Raised by one when what readers give, or how it is kept, changes."""
 BLOCK_VALUES = 2**20
@@ -46,11 +42,6 @@ class Loaded(NamedTuple):
     checksum: str
 
 
-def cache_dir() -> Path:
-    """Give the folder for decoded data: $AUXRNN_CACHE_DIR, else a folder in the user's cache."""
-    return Path(os.environ.get(CACHE_DIR_VARIABLE) or Path(pooch.os_cache("auxrnn")) / "decoded").expanduser()
-
-
 def load(sources: Sequence[tuple[Source, Part | None]], *, observe: Observe = lambda _done, _total: None) -> Loaded:
     """Give the examples of some sources: mapped from the cache if they were read before, else read and kept there."""
     files = _list_files(sources)
@@ -61,9 +52,13 @@ def load(sources: Sequence[tuple[Source, Part | None]], *, observe: Observe = la
     checksum = find_key(sources, contents)
     folder = root / checksum
     if not folder.is_dir():
-        with _locked(root / f"{checksum}.lock"):
-            if not folder.is_dir():
-                _build(sources, folder, appearance, observe)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            with locked(root / f"{checksum}.lock", waiting_for=f"reading {sources[0][0].name}"):
+                if not folder.is_dir():
+                    _build(sources, folder, appearance, observe)
+        except OSError as error:
+            raise _cannot_cache(root, error) from error
     return _open(folder, checksum)
 
 
@@ -88,21 +83,6 @@ def _list_files(sources: Sequence[tuple[Source, Part | None]]) -> Paths:
     return Paths([name for source, _ in sources for name in name_files(source.files)])
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Let one process at a time make an entry; the lock ends with the process, however it ends."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise _cannot_cache(path, error) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
 def _build(sources: Sequence[tuple[Source, Part | None]], folder: Path, appearance: str, observe: Observe) -> None:
     """Make an entry of files that looked so when their checksum was found."""
     name, aside = sources[0][0].name, folder.with_name(f".{folder.name}")
@@ -122,8 +102,6 @@ def _build(sources: Sequence[tuple[Source, Part | None]], folder: Path, appearan
         if describe_appearance(_list_files(sources)) != appearance:
             raise RunError(f"{name} changed while it was read; start again")
         aside.rename(folder)
-    except OSError as error:
-        raise _cannot_cache(folder, error) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -137,14 +115,6 @@ def _say_space(name: str, num_bytes: int, root: Path) -> None:
             f"{name} needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free;"
             f" free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
         )
-
-
-def describe_bytes(count: int) -> str:
-    """Say a number of bytes in the largest unit that keeps it above one."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _narrow(path: Path, facts: Facts) -> Facts:
@@ -169,11 +139,7 @@ def _write(folder: Path, table: Table, facts: Facts) -> None:
     plain = facts._asdict() | {"format": to_plain(facts.format)}
     (folder / "facts.json").write_text(json.dumps(plain, indent=1) + "\n")
     for path in (*folder.iterdir(), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        flush(path)
 
 
 def _open(folder: Path, checksum: str) -> Loaded:
@@ -196,8 +162,53 @@ def _shape(value_K: np.ndarray, facts: Facts) -> np.ndarray:
     return value_K if facts.num_features is None else value_K.reshape(-1, facts.num_features)
 
 
-def _cannot_cache(path: Path, error: OSError) -> RunError:
-    if error.filename is not None and not str(error.filename).startswith(str(path.parent)):
+def _cannot_cache(root: Path, error: OSError) -> RunError:
+    if error.filename is not None and not str(error.filename).startswith(str(root)):
         return RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there")
     cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
-    return RunError(f"cannot write {path.parent} ({error.strerror}); {cure}")
+    return RunError(f"cannot write {root} ({error.strerror}); {cure}")
+
+
+def find_checksum(files: Sequence[Path], *, memory: Path, appearance: str | None = None) -> str:
+    """Give the checksum of some files: of their contents, and of their names below the folder they share.
+
+    Contents are read once. Then the checksum is kept in the folder `memory` under the files' paths, sizes and times of
+    change, so that looking at these is enough; whoever has looked already gives what `describe_appearance` gave.
+    """
+    known = memory / (appearance or describe_appearance(files))
+    if known.is_file():
+        return known.read_text().strip()
+    checksum = _read_checksum(files)
+    write_aside(known, checksum + "\n")
+    return checksum
+
+
+def describe_appearance(files: Sequence[Path]) -> str:
+    """Give a digest of the paths of files, their sizes and when they were last changed."""
+    here = Path.cwd()
+    seen = []
+    for name in name_files(files):
+        try:
+            status = os.stat(name)  # noqa: PTH116 - a hundred thousand times, and Path.stat is slower
+        except OSError as error:
+            raise _cannot_read(name, error) from error
+        seen.append(f"{os.path.join(here, name)}\0{status.st_size}\0{status.st_mtime_ns}\0")  # noqa: PTH118 - the same
+    return hashlib.sha256("".join(seen).encode(errors="surrogateescape")).hexdigest()
+
+
+def _read_checksum(files: Sequence[Path]) -> str:
+    names = [os.path.abspath(name) for name in name_files(files)]  # noqa: PTH100 - a hundred thousand times
+    root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120 - the same
+    digest = hashlib.sha256()
+    for name in names:
+        try:
+            with Path(name).open("rb") as content:
+                found = hashlib.file_digest(content, "sha256").hexdigest()
+        except OSError as error:
+            raise _cannot_read(name, error) from error
+        digest.update(f"{os.path.relpath(name, root)}\0{found}\0".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _cannot_read(name: str, error: OSError) -> RunError:
+    return RunError(f"{name} cannot be read ({error.strerror}); check that it is there and its permissions")

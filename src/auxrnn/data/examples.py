@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-from jaxtyping import Shaped
-
-from auxrnn.data.formats import Format
 from auxrnn.errors import RunError
+
+if TYPE_CHECKING:
+    # Listing the datasets needs this file, and must not wait for numpy.
+    import numpy as np
+    from jaxtyping import Shaped
+
+    from auxrnn.data.formats import Format
 
 Part = Literal["train", "validation", "test", "unlabeled"]
 Plain = str | int | float | bool | None
@@ -51,7 +54,7 @@ class Example(NamedTuple):
     0 to 1) or numbers `[T, D]` (float32).
     """
 
-    value_T: Shaped[np.ndarray, "T *D"]
+    value_T: "Shaped[np.ndarray, 'T *D']"
     label: str | None
     place: str
     """The file and the row, as an error message names them."""
@@ -118,7 +121,7 @@ class Understood(NamedTuple):
 
     description: str
     """For the user, without the file's name: "table of texts, column 'review', labels in column 'stars'"."""
-    format: Format
+    format: "Format"
     """How examples are turned into steps; what is learned from the training data is still missing."""
     examples: Iterable[Example]
     num_examples: int | None
@@ -138,7 +141,7 @@ class Source(NamedTuple):
     """All files that the examples depend on."""
     options: Mapping[str, Plain]
     """All else that they depend on, together with the name of the reader."""
-    read: Callable[[Problems, Format | None], Understood]
+    read: Callable[[Problems, "Format | None"], Understood]
     """Open the files. With a format, as `--unlabeled`, `--test-data` and prediction need it, the examples fit it."""
     is_made: bool = False
     """Whether the examples are made by the program, and so many that they are kept though they come from no file."""

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auxrnn.config import DataConfig
-from auxrnn.data.cache import cache_dir
-from auxrnn.data.checksums import find_checksum
+from auxrnn.data.cache import find_checksum
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
 from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.numbers.timeseries import timeseries_source
 from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
-from auxrnn.data.requests import check_options
+from auxrnn.data.spec import check_options
 from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.errors import UsageError
+from auxrnn.files import cache_dir
 
 SERIES_SUFFIX = ".ts"
 PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
@@ -108,15 +108,8 @@ def _with_partners(path: Path) -> dict[Part, Path] | Path:
 
 
 def _unpack(archive: Path) -> Path:
-    """Unpack an archive once into the cache, and give the folder that matters in it."""
+    """Unpack an archive once into the cache, and return the folder."""
     checksum = find_checksum([archive], memory=cache_dir() / "checksums")
-    folder = cache_dir() / f"unpacked-{hashlib.sha256(checksum.encode()).hexdigest()[:32]}"
-    if not folder.is_dir():
-        unpack(archive, folder)
-    return _descend(folder)
-
-
-def _descend(folder: Path) -> Path:
-    """Go down as long as a folder holds nothing but one other: archives often have such a folder of their own."""
-    visible = [entry for entry in folder.iterdir() if not entry.name.startswith((".", "__MACOSX"))]
-    return _descend(visible[0]) if len(visible) == 1 and visible[0].is_dir() else folder
+    folder = cache_dir() / f"archive-{hashlib.sha256(checksum.encode()).hexdigest()[:32]}"
+    unpack(archive, folder)
+    return folder

@@ -13,7 +13,6 @@ from auxrnn.config import DataConfig, decided
 from auxrnn.data.collect import NO_PART, PARTS, Table
 from auxrnn.data.examples import Part
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.strata import draw_stratified
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 
@@ -130,3 +129,27 @@ def _one_of_each(label_M: Int64[np.ndarray, " M"], rng: torch.Generator) -> Rows
 def _move(table: Table, rows: Rows, moved: Rows) -> tuple[Rows, Rows]:
     """Give the rows that are left, without the crops of what is moved, and what is moved."""
     return rows[~np.isin(table.origin_N[rows], moved)], moved
+
+
+def draw_stratified(
+    label_N: Int64[np.ndarray, " N"], *, num_examples: int, rng: torch.Generator
+) -> Int64[np.ndarray, " M"]:
+    """Draw exactly `num_examples` rows, in ascending order, each class to within one example of its share."""
+    if num_examples == 0:
+        return np.zeros(0, dtype=np.int64)
+    classes = np.unique(label_N)
+    rows_by_class = [np.flatnonzero(label_N == label) for label in classes]
+    counts = _shares(np.array([len(rows) for rows in rows_by_class]), num_examples)
+    drawn = [
+        rows[torch.randperm(len(rows), generator=rng).numpy()[:count]]
+        for rows, count in zip(rows_by_class, counts, strict=True)
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def _shares(sizes: Int64[np.ndarray, " C"], num_examples: int) -> Int64[np.ndarray, " C"]:
+    """Split a total in proportion to sizes: whole parts first, the rest to the largest remainders."""
+    whole, remainders = np.divmod(sizes * num_examples, sizes.sum())
+    largest_first = np.argsort(-remainders, kind="stable")
+    whole[largest_first[: num_examples - whole.sum()]] += 1
+    return whole

@@ -11,12 +11,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig
+from auxrnn.data import dbpedia, synthetic
+from auxrnn.data.catalog import DATASETS
 from auxrnn.data.collect import PARTS, Table
-from auxrnn.data.datasets import DBPEDIA_LENGTH, TASK_LENGTH, Dataset
-from auxrnn.data.fetching.facts import DATASET_FACTS, DatasetFacts
+from auxrnn.data.datasets import Dataset
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Flat
+from auxrnn.data.spec import DatasetSpec
 from auxrnn.data.tasks import TASKS
 from auxrnn.data.texts import ZHANG_ALPHABET, TextFormat
 from auxrnn.errors import UsageError
@@ -36,12 +38,12 @@ LETTER = ord("a")
 def can_make(request: DataConfig) -> bool:
     """Say whether there is a stand-in: not for the user's own files, nor for digits, which are always at hand."""
     has_own = request.test_data is not None or request.unlabeled is not None
-    return request.data in DATASET_FACTS and request.data != "digits" and not has_own
+    return request.data in DATASETS and request.data != "digits" and not has_own
 
 
 def make_dataset(request: DataConfig) -> Dataset:
     """Make a stand-in for what a request names; each class has as many examples as any other."""
-    facts, form = DATASET_FACTS[request.data], _choose_format(request)
+    facts, form = DATASETS[request.data], _choose_format(request)
     origin_N = _find_origins(facts, request.enlarge_to)
     num_train = len(origin_N) - facts.test_examples
     lengths = [_find_lengths(count, request, form) for count in (num_train, facts.test_examples)]
@@ -66,7 +68,7 @@ def _choose_format(request: DataConfig) -> Format:
         return TextFormat(alphabet=TASKS[request.data].alphabet)
     if request.data == "dbpedia":
         alphabet = ZHANG_ALPHABET if request.tokens == "characters" else None
-        return TextFormat(request.tokens, alphabet, max_length=DBPEDIA_LENGTH)
+        return TextFormat(request.tokens, alphabet, max_length=dbpedia.MAX_LENGTH)
     if request.data in IMAGES:
         return IMAGES[request.data]._replace(image_size=request.image_size)
     assert request.data == "stanford_dogs", "a new dataset needs a stand-in"
@@ -75,7 +77,7 @@ def _choose_format(request: DataConfig) -> Format:
     return ImageFormat(request.image_size, request.image_size, DOGS_CHANNELS, is_resized=True)
 
 
-def _find_origins(facts: DatasetFacts, enlarge_to: int | None) -> Int64[np.ndarray, " N"]:
+def _find_origins(facts: DatasetSpec, enlarge_to: int | None) -> Int64[np.ndarray, " N"]:
     """Give the picture that each example shows: training pictures, their crops where asked for, and test pictures."""
     num_train = max(facts.train_examples, enlarge_to or 0)
     origin_N = np.arange(num_train + facts.test_examples)
@@ -87,7 +89,7 @@ def _find_lengths(num_examples: int, request: DataConfig, form: Format) -> Int64
     if request.data == "dbpedia":
         share_N = np.linspace(0, 1, num_examples)
         return np.rint(np.interp(share_N, list(TEXT_LENGTHS), list(TEXT_LENGTHS.values()))).astype(np.int64)
-    num_steps = form.num_steps if isinstance(form, ImageFormat) else request.length or TASK_LENGTH
+    num_steps = form.num_steps if isinstance(form, ImageFormat) else request.length or synthetic.DEFAULT_LENGTH
     return np.full(num_examples, num_steps)
 
 

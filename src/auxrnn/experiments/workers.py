@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from auxrnn import runs
-from auxrnn.data.cache import describe_bytes
 from auxrnn.errors import RunError
 from auxrnn.experiments import processes
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.processes import Running, Start
+from auxrnn.files import describe_bytes
 from auxrnn.plain_config import flatten, to_data_flags, to_flags
 from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record
 

@@ -1,1 +1,1 @@
-"""Where the files of named datasets come from, and archives."""
+"""Getting a dataset's files: found where the user has them, otherwise downloaded, verified and unpacked."""

@@ -1,113 +1,190 @@
-"""Downloads that go on where they broke off, and end with a file that is checked and whole, or with none."""
+"""Downloads that resume after an interruption, and end with a verified file or with none."""
 
+import http.client
+import ssl
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from auxrnn.data.fetching.part_files import PartFile, open_part, part_path
-from auxrnn.data.fetching.remote_files import Observe, RemoteFile, find_checksum
-from auxrnn.data.fetching.transfers import TransferError, receive
+from auxrnn.data.fetching.local_files import find_checksum
+from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
+from auxrnn.files import locked
+
+BLOCK_BYTES = 2**16
+PASSING_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
+
+# Malformed redirections raise plain ValueErrors. Other OSErrors come from the disk.
+NETWORK_ERRORS = (
+    urllib.error.URLError,
+    ConnectionError,
+    TimeoutError,
+    ssl.SSLError,
+    http.client.HTTPException,
+    ValueError,
+)
 
 
 class Patience(NamedTuple):
-    """How long to wait for a server, in seconds."""
+    """How long to wait for servers, in seconds."""
 
     timeout: float = 30.0
-    """How long it may be silent."""
+    """How long a server may be silent."""
     pauses: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
-    """What to wait before each further attempt; they begin anew whenever more of the file has come."""
+    """Waits before further attempts; they start over whenever more of the file has arrived."""
 
 
 PATIENCE = Patience()
 
 
-def download(
-    remote: RemoteFile, folder: Path, *, observe: Observe | None = None, patience: Patience = PATIENCE
-) -> Path:
-    """Download a file into a folder, check it, and give its path there.
+class TransferError(Exception):
+    """Why a file could not be transferred: temporarily, for good, or because nobody answers."""
 
-    What was kept of an earlier attempt is used. Without `observe`, a bar on stderr shows the rate and the time left.
-    Where another process is downloading the same file, its end is waited for.
+    def __init__(self, reason: str, kind: Literal["passing", "final", "unreachable"] = "passing") -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+def download(file: PublishedFile, folder: Path, *, patience: Patience = PATIENCE) -> Path:
+    """Download a file into a folder, verify it, and return its path there; a bar on stderr shows the progress.
+
+    `NAME.part` holds what has arrived so far, and the next call resumes from it. While another process downloads
+    into the same folder, this one waits.
     """
-    target = folder / remote.name
+    target, part = folder / file.name, folder / f"{file.name}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open_part(target) as part, _watching(remote.name, observe) as watch:
+        with locked(folder / ".lock", waiting_for=f"downloading to {folder}"):
             if not target.exists():
-                _fill(part, remote, watch, patience)
-                part.finish()
+                with _progress_bar(file) as show:
+                    _complete(part, file, show, patience)
+                part.replace(target)
     except (TransferError, OSError) as error:
         reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else error
+        num_kept = _size(part)
+        cure = f"run again to resume after the first {num_kept:,} bytes" if num_kept else "check the network"
         raise RunError(
-            f"{remote.name} could not be downloaded from {remote.url} to {folder} ({reason}); "
-            f"{_cure(target)}, or let --data-dir name a folder that already holds it"
+            f"{file.name} could not be downloaded from {' or '.join(file.urls)} to {folder} ({reason});"
+            f" {cure}, or let --data-dir name a folder that already holds it"
         ) from error
     return target
 
 
-def _fill(part: PartFile, remote: RemoteFile, watch: Callable[[int, int | None], None], patience: Patience) -> None:
-    """Bring all of a file, in as many attempts as that takes and the patience lasts."""
-    pauses, begun_at, farthest = iter(patience.pauses), part.size, part.size
+def _complete(part: Path, file: PublishedFile, show: Callable[[int], None], patience: Patience) -> None:
+    """Transfer what is missing, from each mirror in turn, until the file is verified or the patience ends."""
+    pauses, start, farthest = iter(patience.pauses), _size(part), _size(part)
     while True:
-        try:
-            if not part.is_complete:
-                receive(part, remote.url, num_bytes=remote.num_bytes, observe=watch, timeout=patience.timeout)
-            return _check(part, remote)
-        except TransferError as error:
-            if part.size > farthest:
-                pauses, farthest = iter(patience.pauses), part.size
-            # Where nobody has answered yet, nobody will: most likely there is no network.
-            is_final = error.kind == "final" or (error.kind == "unreachable" and farthest == begun_at)
-            pause = None if is_final else next(pauses, None)
-            if pause is None:
-                raise
-            time.sleep(pause)
+        errors = []
+        for url in file.urls:
+            try:
+                is_resumed = _receive(part, url, file, show, timeout=patience.timeout)
+                return _verify(part, file, is_resumed=is_resumed)
+            except TransferError as error:
+                errors.append(error)
+        if _size(part) > farthest:
+            pauses, farthest = iter(patience.pauses), _size(part)
+        # If nobody has answered so far, there is most likely no network.
+        hopeless = ("final", "unreachable") if farthest == start else ("final",)
+        pause = None if all(error.kind in hopeless for error in errors) else next(pauses, None)
+        if pause is None:
+            reasons = ", ".join(dict.fromkeys(str(error) for error in errors))
+            raise TransferError(reasons) from errors[0]
+        time.sleep(pause)
 
 
-def _check(part: PartFile, remote: RemoteFile) -> None:
-    """Raise `TransferError` where not all of the file has come, and where it is another one; that is thrown away."""
-    expected = remote.num_bytes or (part.version.num_bytes if part.version else None)
-    if expected is not None and part.size < expected:
-        raise TransferError("the connection broke off")
-    part.flush()
-    if find_checksum(part.path, remote.checksum) != remote.checksum:
-        # Pieces of different files may have met in it: a new beginning may then give the right one.
-        is_patched = part.is_patched
-        part.clear()
-        raise TransferError("its checksum is wrong", "passing" if is_patched else "final")
-
-
-def _cure(target: Path) -> str:
+def _receive(part: Path, url: str, file: PublishedFile, show: Callable[[int], None], *, timeout: float) -> bool:
+    """Append what is missing of a file, or begin it again; return whether it now comes from several answers."""
+    start = _size(part)
+    if start == file.num_bytes:
+        return True
+    # A server that labels a packed file as packed for transport must not have it unpacked on the way.
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
-        num_kept = part_path(target).stat().st_size
-    except OSError:
-        return "check the connection and the folder"
-    return f"ask again to go on after the first {num_kept:,} bytes"
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - addresses are those of dataset files
+        with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310 - the same
+            is_resumed = _check_answer(part, response, start, file)
+            with part.open("ab" if is_resumed else "wb") as copy:
+                while block := response.read1(BLOCK_BYTES):
+                    copy.write(block)
+                    show(copy.tell())
+                    if copy.tell() > file.num_bytes:
+                        break
+    except NETWORK_ERRORS as error:
+        raise _explain(error, part) from error
+    finally:
+        if part.exists() and not _size(part):
+            part.unlink()
+    if _size(part) < file.num_bytes:
+        raise TransferError("the connection broke off")
+    return is_resumed
+
+
+def _check_answer(part: Path, response: http.client.HTTPResponse, start: int, file: PublishedFile) -> bool:
+    """Return whether the answer continues the part, rather than being the whole file; refuse any other answer."""
+    if response.status == HTTPStatus.PARTIAL_CONTENT:
+        if response.headers.get("Content-Range") == f"bytes {start}-{file.num_bytes - 1}/{file.num_bytes}":
+            return True
+        part.unlink(missing_ok=True)
+        raise TransferError("the server now has another file there")
+    if response.status != HTTPStatus.OK:
+        raise TransferError(f"the server answers {response.status}", "final")
+    announced = response.headers.get("Content-Length", "")
+    if announced.isdecimal() and announced != str(file.num_bytes):
+        raise TransferError(f"the server has {announced[:20]} bytes there, not {file.num_bytes}", "final")
+    return False
+
+
+def _verify(part: Path, file: PublishedFile, *, is_resumed: bool) -> None:
+    """Throw the part away and raise `TransferError` if it is not the file."""
+    if find_checksum(part, file.checksum) != file.checksum:
+        part.unlink()
+        # Pieces of different files may have met in it: starting over may then give the right one.
+        raise TransferError("its checksum is wrong", "passing" if is_resumed else "final")
+
+
+def _explain(error: Exception, part: Path) -> TransferError:
+    if isinstance(error, urllib.error.HTTPError):
+        # Waiting for its connection to be collected would be reported as a leak.
+        error.close()
+        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.unlink(missing_ok=True)
+            return TransferError("the server now has another file there")
+        is_passing = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in PASSING_STATUSES
+        return TransferError(f"the server answers {error.code}", "passing" if is_passing else "final")
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, ssl.SSLError):
+        return TransferError("no secure connection to the server is possible", "final")
+    if isinstance(error, urllib.error.URLError) and not isinstance(cause, ConnectionResetError | BrokenPipeError):
+        return TransferError("the server cannot be reached", "unreachable")
+    return TransferError("the server went silent" if isinstance(cause, TimeoutError) else "the connection broke off")
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
 
 
 @contextmanager
-def _watching(name: str, observe: Observe | None) -> Iterator[Callable[[int, int | None], None]]:
-    """Give what is to be told of progress: the caller's own way to show it, or a bar."""
-    if observe is not None:
-        yield lambda done, total: observe(name, done, total)
-        return
+def _progress_bar(file: PublishedFile) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows how many bytes have arrived; nothing is shown before the first."""
     columns = (*Progress.get_default_columns()[:-1], DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=Console(stderr=True))
-    task = progress.add_task(name, start=False)
+    task = progress.add_task(file.name, total=file.num_bytes, start=False)
 
-    def show(done: int, total: int | None) -> None:
-        # There is no bar before a server answers, and what is there from an earlier time does not count for the rate.
+    def show(num_bytes: int) -> None:
         if not progress.live.is_started:
-            progress.update(task, completed=done)
+            # What has arrived before does not count for the rate.
+            progress.update(task, completed=num_bytes)
             progress.start_task(task)
             progress.start()
-        progress.update(task, completed=done, total=total)
+        progress.update(task, completed=num_bytes)
 
     try:
         yield show

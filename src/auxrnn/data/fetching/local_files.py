@@ -1,147 +1,131 @@
-"""A dataset's files on this machine: found where a user has them, else downloaded and unpacked, always checked."""
+"""A dataset's files on this machine: found where the user has them, otherwise downloaded and unpacked."""
 
-import shutil
-import tempfile
-from collections.abc import Callable, Sequence
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from auxrnn.data.fetching.archives import unpack
-from auxrnn.data.fetching.remote_files import Content, Observe, RemoteFile, find_checksum
+from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
 from auxrnn.errors import RunError
+from auxrnn.files import user_cache
+
+DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 
 
-class DatasetFile(NamedTuple):
-    """A file as it is downloaded, and the other forms in which a user may have it."""
-
-    remote: RemoteFile
-    unpacked: tuple[Content, ...] = ()
-    namesakes: frozenset[str] = frozenset()
-    """Checksums of other datasets' files that have the same name."""
-
-    @property
-    def forms(self) -> tuple[Content, ...]:
-        """All forms, the downloaded one first."""
-        return self.remote.content, *self.unpacked
-
-
-def find_or_download(file: DatasetFile, folders: Sequence[Path], *, observe: Observe | None = None) -> Path:
-    """Give the path of a file, packed or unpacked, from the first folder that has it, else download it packed.
-
-    The first folder, and any of its name, belongs to the dataset: what has the file's name there must be the file. In
-    other folders it may also be another dataset's, and is then passed over.
-    """
-    for folder in folders:
-        for form in file.forms:
-            is_own = folder.name == folders[0].name
-            if _is_intact_file(folder / form.name, form, namesakes=file.namesakes, is_own=is_own):
-                return folder / form.name
-    # What downloads need takes a quarter of a second to import, and most often nothing is downloaded.
-    from auxrnn.data.fetching.downloads import download  # noqa: PLC0415
-
-    return download(file.remote, folders[0], observe=observe)
-
-
-def find_or_unpack(
-    archive: RemoteFile,
-    members: Sequence[Content],
-    subfolder: str,
-    folders: Sequence[Path],
-    *,
-    observe: Observe | None = None,
-) -> tuple[Path, ...]:
-    """Give the paths of an archive's members, from a folder (or its `subfolder`) that has them, else unpack it."""
-    for folder in (place for root in folders for place in (root / subfolder, root)):
-        if found := _find_all(members, folder):
-            return found
-    path = find_or_download(DatasetFile(archive), folders, observe=observe)
-    target = path.parent / subfolder
-    unpack_part(path, target, choose=lambda unpacked: gather(members, unpacked, path))
-    if found := _find_all(members, target):
-        return found
-    raise RunError(f"{target} is in the way of what {path.name} unpacks to; delete or rename that folder")
-
-
-def is_there(content: Content, folder: Path) -> bool:
-    """Say whether a folder has a file that looks right from outside: its name, and its size where that is known."""
-    path = folder / content.name
+def is_at_hand(spec: DatasetSpec, data_dir: Path | None = None) -> bool:
+    """Return whether all files of a dataset are here, packed or unpacked, judged by their names and sizes."""
+    folders = search_folders(spec, data_dir)
+    own = folders[0].name
     try:
-        return path.is_file() and content.num_bytes in (None, path.stat().st_size)
-    except OSError:
+        return all(
+            _find_unpacked(file, folders, own, verify=False) or _find_packed(file, folders, own, verify=False)
+            for file in spec.files
+        )
+    except (OSError, RunError):
         return False
 
 
-def unpack_part(archive: Path, target: Path, *, choose: Callable[[Path], Path]) -> None:
-    """Unpack an archive and put the folder chosen from all of it at `target`, where it appears only when complete."""
-    aside = None
-    try:
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        unpack(archive, aside / "all")
-        choose(aside / "all").rename(target)
-    except OSError as error:
-        # Another process may have been faster; then its files are checked like any others.
-        if not target.exists():
-            reason = error.strerror or type(error).__name__
-            hint = f"unpack it yourself and let --data-dir name the folder that holds {target.name}"
-            raise RunError(f"{archive} could not be unpacked into {target.parent} ({reason}); {hint}") from error
-    finally:
-        if aside is not None:
-            shutil.rmtree(aside, ignore_errors=True)
+def get_files(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:
+    """Return the verified files of a dataset, downloading and unpacking what is missing.
 
-
-def gather(members: Sequence[Content], unpacked: Path, archive: Path) -> Path:
-    """Move the named files of an unpacked archive into one new folder, wherever they lie; check them, give the folder.
-
-    A member whose checksum is not known may be missing.
+    They are looked for in `data_dir/NAME` and `data_dir`; downloads go to the first, or to where the other files are.
     """
-    folder = unpacked.with_name("chosen")
-    folder.mkdir()
-    for member in members:
-        for path in sorted(unpacked.rglob(member.name))[:1]:
-            path.rename(folder / member.name)
-        found = folder / member.name
-        if member.checksum and not (found.is_file() and find_checksum(found, member.checksum) == member.checksum):
-            what = "another" if found.is_file() else "no"
-            raise RunError(f"{archive} holds {what} {member.name}; delete it to have it downloaded again")
-    return folder
+    folders = search_folders(spec, data_dir)
+    own, found = folders[0].name, []
+    for file in spec.files:
+        paths = _get(file, folders, own)
+        folders = [paths[0].parent, *folders]
+        found += paths
+    return found
 
 
-def _find_all(members: Sequence[Content], folder: Path) -> tuple[Path, ...]:
-    """Give the intact files of a folder, or nothing where it has none of them; some without the others is an error."""
-    missing = [member.name for member in members if not _is_intact_file(folder / member.name, member)]
-    if missing and len(missing) < len(members):
-        raise RunError(f"{folder} holds no {missing[0]} beside its other files; delete the folder or complete it")
-    return () if missing else tuple(folder / member.name for member in members)
+def search_folders(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:
+    """Return the folders that may hold a dataset's files; the first is for this dataset only."""
+    root = find_data_folder(data_dir)
+    return [root / (spec.folder or spec.name), root]
 
 
-def _is_intact_file(
-    path: Path, content: Content, *, namesakes: frozenset[str] = frozenset(), is_own: bool = True
-) -> bool:
-    """Say whether the file is there; raise `RunError` where it is there and not what it should be."""
+def find_data_folder(data_dir: Path | None = None) -> Path:
+    """Return the folder of all datasets: the given one, else $AUXRNN_DATA_DIR, else the user's cache."""
+    return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or user_cache()).expanduser()
+
+
+def find_checksum(path: Path, like: str) -> str:
+    """Return the checksum of a file, of the kind of another one."""
+    kind = like.partition(":")[0]
+    with path.open("rb") as file:
+        return f"{kind}:{hashlib.file_digest(file, kind).hexdigest()}"
+
+
+def _get(file: PublishedFile, folders: Sequence[Path], own: str) -> list[Path]:
+    if found := _find_unpacked(file, folders, own, verify=True):
+        return found
+    packed = _find_packed(file, folders, own, verify=True)
+    if packed is None:
+        # What downloads need is slow to import, and most often nothing is downloaded.
+        from auxrnn.data.fetching.downloads import download  # noqa: PLC0415
+
+        packed = download(file, folders[0])
+    if file.folder is None:
+        return [packed]
+    from auxrnn.data.fetching.archives import unpack  # noqa: PLC0415 - the same
+
+    target = packed.parent / file.folder
+    unpack(packed, target)
+    if found := _find_unpacked(file, [packed.parent], own, verify=True):
+        return found
+    raise RunError(f"{target} is in the way of what {file.name} unpacks to; delete or rename that folder")
+
+
+def _find_packed(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> Path | None:
+    content = Content(file.name, file.num_bytes, file.checksum)
+    for folder in folders:
+        if _matches(folder / file.name, content, is_own=folder.name == own, verify=verify):
+            return folder / file.name
+    return None
+
+
+def _find_unpacked(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> list[Path]:
+    """Return what a file unpacks to, from the first folder that has it; a part of it is an error."""
+    for place, is_own in _places(file, folders, own):
+        missing = [
+            content.name
+            for content in file.unpacked
+            if not _matches(place / content.name, content, is_own=is_own, verify=verify)
+        ]
+        if not missing and place.is_dir():
+            return [place / content.name for content in file.unpacked] or [place]
+        if len(missing) < len(file.unpacked):
+            raise RunError(f"{place} has no {missing[0]} beside its other files; complete or delete the folder")
+    return []
+
+
+def _places(file: PublishedFile, folders: Sequence[Path], own: str) -> Iterator[tuple[Path, bool]]:
+    """Yield the folders that may hold what a file unpacks to, and whether each is for this dataset only."""
+    for folder in folders:
+        if file.folder is not None:
+            yield folder / file.folder, True
+        if file.unpacked:
+            yield folder, folder.name == own
+
+
+def _matches(path: Path, content: Content, *, is_own: bool, verify: bool) -> bool:
+    """Return whether a file is there; one with another content is an error in the dataset's own folder.
+
+    Elsewhere it may belong to another dataset, and a size without a checksum cannot tell.
+    """
     try:
-        if not path.is_file() or (content.checksum is None and not is_own):
+        if not path.is_file() or (content.checksum is None and content.num_bytes is not None and not is_own):
             return False
-        found, num_bytes = find_checksum(path, content.checksum or "md5:"), path.stat().st_size
+        num_bytes = path.stat().st_size
+        has_right_size = content.num_bytes in (None, num_bytes)
+        if not verify or content.checksum is None:
+            found, is_right = f"it has {num_bytes:,} bytes, not {content.num_bytes or 0:,}", has_right_size
+        else:
+            checksum = find_checksum(path, content.checksum)
+            found, is_right = f"its checksum is {checksum}, not {content.checksum}", checksum == content.checksum
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
-    # Where the checksum is not known the size must do, in a folder that is for these files alone.
-    is_plausible = content.checksum is None and num_bytes == content.num_bytes and found not in namesakes
-    if found == content.checksum or is_plausible:
-        return True
-    if not is_own and (found in namesakes or num_bytes == content.num_bytes):
-        return False
-    reason = _describe_difference(content, found, num_bytes)
-    raise RunError(f"{path} is damaged or another version ({reason}); delete it to have it downloaded again")
-
-
-def _describe_difference(content: Content, found: str, num_bytes: int) -> str:
-    if content.num_bytes not in (None, num_bytes):
-        return f"it has {num_bytes:,} bytes, not {content.num_bytes:,}, and its {_name(found)}"
-    if content.checksum is None:
-        return f"its {_name(found)}, which is another dataset's"
-    return f"its {_name(found)}, not {content.checksum.partition(':')[2]}"
-
-
-def _name(checksum: str) -> str:
-    kind, _, digits = checksum.partition(":")
-    return f"{'MD5' if kind == 'md5' else 'SHA-256'} is {digits}"
+    if is_own and verify and not is_right:
+        raise RunError(f"{path} is damaged or another version ({found}); delete it to download it again")
+    return is_right

@@ -1,0 +1,32 @@
+"""Every dataset that has a name. This file imports neither numpy nor torch, so that listing them is fast."""
+
+from pathlib import Path
+
+from auxrnn.data.cifar10 import CIFAR10
+from auxrnn.data.dbpedia import DBPEDIA
+from auxrnn.data.digits import DIGITS
+from auxrnn.data.fashion_mnist import FASHION_MNIST
+from auxrnn.data.fetching.local_files import get_files
+from auxrnn.data.mnist import MNIST, PMNIST
+from auxrnn.data.spec import DatasetSpec
+from auxrnn.data.stanford_dogs import STANFORD_DOGS
+from auxrnn.data.synthetic import SYNTHETIC
+from auxrnn.errors import UsageError, nearest
+
+DATASETS: dict[str, DatasetSpec] = {
+    spec.name: spec for spec in (DIGITS, MNIST, PMNIST, FASHION_MNIST, CIFAR10, STANFORD_DOGS, DBPEDIA, *SYNTHETIC)
+}
+"""All datasets by name, in the order in which they are listed; a new one is one more name here."""
+
+
+def find_dataset(name: str) -> DatasetSpec:
+    """Return a dataset by its name."""
+    if name not in DATASETS:
+        raise UsageError(f"unknown dataset {name!r}{nearest(name, DATASETS)}")
+    return DATASETS[name]
+
+
+def fetch(name: str, data_dir: Path | None = None) -> Path | None:
+    """Download and verify what is missing of a dataset; return its folder, or None if it needs no files."""
+    files = get_files(find_dataset(name), data_dir)
+    return files[0].parent if files else None

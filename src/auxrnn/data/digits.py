@@ -1,0 +1,46 @@
+"""Scikit-learn's 1,797 digits of 8x8, centered on 14x14 so that a long blank follows what must be remembered."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from auxrnn.config import DataConfig
+from auxrnn.data.examples import Source
+from auxrnn.data.spec import DatasetSpec
+
+
+def open_digits(config: DataConfig) -> Source:
+    """Return the digits as a source."""
+    # Slow imports, which the list of datasets does without.
+    import numpy as np  # noqa: PLC0415
+
+    from auxrnn.data import image_sets, images, splits  # noqa: PLC0415
+    from auxrnn.structs import Draws  # noqa: PLC0415
+
+    def read(_files: Sequence[Path]) -> Iterator[image_sets.ImagePart]:
+        from sklearn.datasets import load_digits  # noqa: PLC0415
+
+        digits = load_digits()
+        images_NHWC = np.rint(digits.images[..., None] * (255 / 16)).astype(np.uint8)
+        label_N = digits.target.astype(np.int64)
+        # The split is part of the dataset: the same whatever the seed of a run.
+        rng = Draws(seed=0, phase="digits", step=0).rng("split")
+        test = splits.draw_stratified(label_N, num_examples=DIGITS.test_examples, rng=rng)
+        train = np.setdiff1d(np.arange(len(label_N)), test)
+        yield image_sets.ImagePart("train", images_NHWC[train], label_N[train])
+        yield image_sets.ImagePart("test", images_NHWC[test], label_N[test])
+
+    return image_sets.image_source(config, DIGITS, images.ImageFormat(8, 8, 1, canvas=14), "0123456789", read)
+
+
+DIGITS = DatasetSpec(
+    name="digits",
+    title="handwritten digits of 8x8 pixels, bundled with scikit-learn",
+    lengths="196",
+    num_classes=10,
+    train_examples=1_437,
+    test_examples=360,
+    license="CC BY 4.0",
+    needs="pixels",
+    citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Repository, 1998",
+    open=open_digits,
+)

@@ -1,0 +1,55 @@
+"""Fashion-MNIST: clothing in the file format of MNIST."""
+
+from auxrnn.config import DataConfig
+from auxrnn.data.examples import Source
+from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
+
+MIRRORS = (
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
+)
+CLASSES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+# No checksums are published for the unpacked files, so they count only in a folder called `fashion_mnist`.
+FILES = tuple(
+    PublishedFile(f"{name}.gz", packed_bytes, checksum, MIRRORS, (Content(name, num_bytes),))
+    for name, packed_bytes, checksum, num_bytes in (
+        ("train-images-idx3-ubyte", 26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", 47_040_016),
+        ("train-labels-idx1-ubyte", 29_515, "md5:25c81989df183df01b3e8a0aad5dffbe", 60_008),
+        ("t10k-images-idx3-ubyte", 4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79", 7_840_016),
+        ("t10k-labels-idx1-ubyte", 5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310", 10_008),
+    )
+)
+
+
+def open_fashion_mnist(config: DataConfig) -> Source:
+    """Return Fashion-MNIST as a source."""
+    from auxrnn.data import image_sets, images  # noqa: PLC0415 - slow, and the list of datasets does without
+
+    form = images.ImageFormat(28, 28, 1)
+    return image_sets.image_source(config, FASHION_MNIST, form, CLASSES, image_sets.read_idx_files)
+
+
+FASHION_MNIST = DatasetSpec(
+    name="fashion_mnist",
+    title="Fashion-MNIST, articles of clothing of 28x28 pixels",
+    lengths="784",
+    num_classes=10,
+    train_examples=60_000,
+    test_examples=10_000,
+    license="MIT",
+    needs="pixels",
+    citation="Xiao, Rasul and Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017",
+    open=open_fashion_mnist,
+    files=FILES,
+)
