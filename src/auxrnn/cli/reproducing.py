@@ -27,10 +27,8 @@ from auxrnn.experiments.scales import Scale, ScaleName
 from auxrnn.experiments.workers import Crew, describe_failures
 from auxrnn.files import describe_bytes, write_aside
 from auxrnn.progress import describe_seconds
-from auxrnn.report.figures import WIDE, to_png
 from auxrnn.report.pages import PageFacts, write_results_page
 from auxrnn.report.records import read_reconstructions
-from auxrnn.report.result_plots import chart_figure
 from auxrnn.report.results import Outcome
 from auxrnn.report.results_tables import outcome_markdown, outcome_text
 from auxrnn.report.run_records import read_record
@@ -263,10 +261,7 @@ def report(argv: Sequence[str]) -> int:
     made = _find_facts(scale, folders)
     write_results_page(path, outcomes=outcomes, reconstructions=reconstructions, made=made)
     if arguments.pictures is not None:
-        for outcome in outcomes:
-            for number, chart in enumerate(outcome.charts, start=1):
-                picture = to_png(chart_figure(chart, width=WIDE))
-                write_aside(arguments.pictures / f"{outcome.name}-{number}.png", picture)
+        _write_pictures(arguments.pictures, outcomes)
     if arguments.tables is not None:
         for outcome in outcomes:
             write_aside(arguments.tables / f"{outcome.name}.md", outcome_markdown(outcome))
@@ -276,6 +271,15 @@ def report(argv: Sequence[str]) -> int:
     else:
         print(path)
     return 0
+
+
+def _write_pictures(folder: Path, outcomes: Sequence[Outcome]) -> None:
+    from auxrnn.report.charts import WIDE, chart_figure, to_png  # noqa: PLC0415 - matplotlib is slow to import
+
+    for outcome in outcomes:
+        for number, chart in enumerate(outcome.charts, start=1):
+            picture = to_png(chart_figure(chart, width=WIDE, has_title=True))
+            write_aside(folder / f"{outcome.name}-{number}.png", picture)
 
 
 def _find_facts(scale: Scale, folders: Folders) -> PageFacts:

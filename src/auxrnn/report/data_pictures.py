@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
+from auxrnn.report.charts import to_png
 from auxrnn.report.example_rows import Shown
-from auxrnn.report.figures import to_png
 from auxrnn.report.image_pictures import image_figure
 from auxrnn.report.series_pictures import series_figure
 from auxrnn.report.text_pictures import text_figure

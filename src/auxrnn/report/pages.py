@@ -19,6 +19,7 @@ from auxrnn.report import theme
 from auxrnn.report.canvas import MemoryErrors, SegmentCanvas, lay_out_all, mean_errors
 from auxrnn.report.records import Curve, Reconstructions, read_curve, read_reconstructions
 from auxrnn.report.results import (
+    Band,
     BarChart,
     Grid,
     Line,
@@ -30,14 +31,13 @@ from auxrnn.report.results import (
     by_source,
     describe_duration,
     describe_number,
+    to_exact_line,
 )
 from auxrnn.report.results_tables import cell_texts, describe_progress, grid_caption, grid_sides
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDE, NARROW = 960.0, 370.0
-"""Widths of charts in pixels, on a desk and on a phone; a page holds both and shows the one that fits."""
 MAX_EXAMPLES = 8
 # Curves of more points than these are left to their charts.
 MOST_LISTED = 12
@@ -121,8 +121,11 @@ class Drawing(NamedTuple):
 
 
 def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, errors: DemoErrors) -> Path:
-    """Write `index.html` into the folder of the demo and return its path; a chart without records is left out."""
-    curves = [read_curve(folder / row.name, title=row.title) for row in rows]
+    """Write `index.html` and its charts as `demo.png` into the folder of the demo; return the path of the page.
+
+    A chart without records is left out.
+    """
+    chart = _make_accuracy_chart([read_curve(folder / row.name, title=row.title) for row in rows], facts)
     reconstructions = read_reconstructions(folder / "reconstructions.npz")
     canvases = [] if reconstructions is None else lay_out_all(reconstructions, most=MAX_EXAMPLES)
     shares = [row.accuracy / 100 for row in rows]
@@ -133,14 +136,39 @@ def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, 
         facts=facts,
         errors=errors,
         standard_error=max(100 * math.sqrt(share * (1 - share) / facts.test_examples) for share in shares),
-        accuracy=_draw_accuracy(curves, chance=100 / facts.num_classes),
+        accuracy=_draw_chart(chart, "accuracy") if any(line.ours for line in chart.lines) else None,
         remembered=_draw_memory(canvases),
         anchor_rows=[canvas.anchor[1] + 1 for canvas in canvases],
         num_rows=len(canvases[0].image_YX) if canvases else 0,
     )
     path = folder / "index.html"
     write_aside(path, text)
+    if canvases:
+        _write_overview(folder / "demo.png", chart, canvases)
     return path
+
+
+def _make_accuracy_chart(curves: Sequence[Curve], facts: DemoFacts) -> LineChart:
+    lines = tuple(to_exact_line(curve.title, dict(zip(curve.steps, curve.accuracies, strict=True))) for curve in curves)
+    pretrained = [curve for curve in curves if curve.pretrain_steps]
+    names = ", ".join(curve.title for curve in pretrained)
+    num_steps = max((curve.pretrain_steps for curve in pretrained), default=0)
+    return LineChart(
+        "Test accuracy while training",
+        "updates, including pretraining",
+        "test accuracy, %",
+        lines,
+        chance=100 / facts.num_classes,
+        band=Band(f"pretraining without labels ({names})", num_steps) if pretrained else None,
+    )
+
+
+def _write_overview(path: Path, chart: LineChart, canvases: Sequence[SegmentCanvas]) -> None:
+    """Write both charts of the demo as one picture."""
+    from auxrnn.report.charts import to_png  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.report.memory_chart import overview_figure  # noqa: PLC0415 - matplotlib is slow to import
+
+    write_aside(path, to_png(overview_figure(chart, canvases)))
 
 
 def write_results_page(
@@ -210,39 +238,24 @@ def _environment() -> Environment:
 
 
 def _draw_chart(chart: LineChart | BarChart, name: str) -> Drawing:
-    from auxrnn.report.result_plots import chart_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.report.charts import chart_figure  # noqa: PLC0415 - matplotlib is slow to import
 
     parts = chart.bars if isinstance(chart, BarChart) else chart.lines
     description = f"{chart.title}: {', '.join(part.title for part in parts)}"
     return _draw_twice(partial(chart_figure, chart), name=name, description=description)
 
 
-def _draw_accuracy(curves: Sequence[Curve], *, chance: float) -> Drawing | None:
-    from auxrnn.report.figures import accuracy_figure  # noqa: PLC0415 - matplotlib is slow to import
-
-    if not any(curve.steps for curve in curves):
-        return None
-    ends = ", ".join(f"{curve.title} {curve.accuracies[-1]:.1f} %" for curve in curves if curve.steps)
-    description = f"Test accuracy against updates, at the end: {ends}"
-    draw = partial(accuracy_figure, curves, chance=chance)
-    return _draw_twice(lambda width: draw(width=width), name="curves", description=description)
-
-
 def _draw_memory(canvases: Sequence[SegmentCanvas]) -> Drawing | None:
-    from auxrnn.report.figures import memory_figure  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.report.memory_chart import memory_figure  # noqa: PLC0415 - matplotlib is slow to import
 
     if not canvases:
         return None
     description = "Digits, true segments, reconstructed segments and their difference"
-    return _draw_twice(
-        lambda width: memory_figure(canvases, width=width, columns=8 if width == WIDE else 4),
-        name="memory",
-        description=description,
-    )
+    return _draw_twice(partial(memory_figure, canvases), name="memory", description=description)
 
 
 def _draw_twice(draw: "Callable[..., Figure]", *, name: str, description: str) -> Drawing:
-    from auxrnn.report.figures import to_svg  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.report.charts import NARROW, WIDE, to_svg  # noqa: PLC0415 - matplotlib is slow to import
 
     wide, narrow = (
         Markup(to_svg(draw(width=width), name=f"{name}-{kind}"))  # noqa: S704 - matplotlib escapes its texts

@@ -4,7 +4,7 @@ Experiments make these from run records; Markdown tables, plots and the results 
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Verdict = Literal["holds", "within the spread", "does not hold", "open"]
@@ -84,6 +84,13 @@ class Level(NamedTuple):
     paper: float | None
 
 
+class Band(NamedTuple):
+    """A shaded part of a chart, from x = 0 on."""
+
+    title: str
+    end: float
+
+
 class LineChart(NamedTuple):
     """Lines over one axis; `is_log` is for both axes. Where axes differ, the paper's are `paper_x_label` and so on."""
 
@@ -101,6 +108,7 @@ class LineChart(NamedTuple):
     chance: float | None = None
     """Height of guessing in our numbers."""
     level: Level | None = None
+    band: Band | None = None
 
 
 class Bar(NamedTuple):
@@ -190,6 +198,12 @@ def to_line(
     """Make a line of scores by their x."""
     points = [Point(float(x), score.mean, min(score.values), max(score.values)) for x, score in scores]
     return Line(title, tuple(sorted(points)), tuple(sorted((float(x), y) for x, y in paper)))
+
+
+def to_exact_line(title: str, ours: Mapping[int, float], paper: Mapping[int, float] | None = None) -> Line:
+    """Return a line of values without a spread by their x."""
+    points = tuple(Point(float(x), y, y, y) for x, y in sorted(ours.items()))
+    return Line(title, points, tuple(sorted((paper or {}).items())))
 
 
 def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:

@@ -1,6 +1,6 @@
-"""The colors of figures and page, once for light and once for dark screens; figures are drawn in the light ones."""
+"""The look of charts and pages: colors for light and dark screens, and matplotlib's settings in the light ones."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Shade(NamedTuple):
@@ -35,24 +35,66 @@ SERIES = ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6"
 
 
 def color(name: str) -> str:
-    """Give a color as figures draw it."""
+    """Return a color as charts draw it."""
     return SHADES[name].light
 
 
 def series(index: int) -> str:
-    """Give the name of the color of the run at this place."""
+    """Return the name of the color of the run at this place."""
     return SERIES[index % len(SERIES)]
 
 
+PIXELS_PER_INCH = 72
+"""At this resolution a point of a font is a pixel of a plain screen."""
+STYLE: Any = {
+    "figure.dpi": PIXELS_PER_INCH,
+    "figure.facecolor": color("paper"),
+    "savefig.dpi": 2 * PIXELS_PER_INCH,
+    "font.size": 13.0,
+    "text.color": color("ink"),
+    "text.parse_math": False,
+    "axes.facecolor": "none",
+    "axes.edgecolor": color("muted"),
+    "axes.labelcolor": color("muted"),
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.titlecolor": color("muted"),
+    "axes.titlepad": 10.0,
+    "grid.color": color("rule"),
+    "xtick.color": color("muted"),
+    "xtick.labelsize": "small",
+    "ytick.color": color("muted"),
+    "ytick.labelsize": "small",
+    "ytick.major.size": 0,
+    "lines.linewidth": 2.0,
+    "errorbar.capsize": 3.5,
+    "legend.frameon": False,
+    "legend.fontsize": "medium",
+    "legend.handlelength": 2.2,
+    "legend.borderaxespad": 0.4,
+    "figure.titlesize": "large",
+    "figure.titleweight": "bold",
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+    "svg.fonttype": "none",
+}
+
+
 def follow_scheme(svg: str) -> str:
-    """Let each known color of an SVG follow the page it stands in; alone, it stays light."""
+    """Return an SVG whose colors follow the page it stands in; alone, it stays light."""
     for name, shade in SHADES.items():
         svg = svg.replace(shade.light, f"var(--{name}, {shade.light})")
     return svg
 
 
 def css_variables() -> str:
-    """Give the rules that define all colors; paper is always light."""
+    """Return the rules that define all colors; printed pages are always light."""
     light = " ".join(f"--{name}: {shade.light};" for name, shade in SHADES.items())
     dark = " ".join(f"--{name}: {shade.dark};" for name, shade in SHADES.items())
     return (

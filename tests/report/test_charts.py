@@ -7,9 +7,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from auxrnn.report import theme
-from auxrnn.report.figures import NARROW, WIDE, to_png, to_svg
-from auxrnn.report.result_plots import MARKS, chart_figure
-from auxrnn.report.results import Bar, BarChart, Level, Line, LineChart, Point
+from auxrnn.report.charts import MARKS, NARROW, WIDE, chart_figure, to_png, to_svg
+from auxrnn.report.results import Band, Bar, BarChart, Level, Line, LineChart, Point, to_exact_line
 from made_up_results import BARS, CHARTS, CURVES, LENGTHS, LOG_CHART, REVERSED, SYSTEMS, TWO_PANELS, make_lines
 
 
@@ -19,22 +18,27 @@ def draw(chart, width):
 
 
 def texts_of(figure):
-    """All texts that are shown, those of ticks among them, with their boxes in pixels."""
+    """All texts that are shown, those of ticks and legends among them, with their boxes in pixels."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
-    texts = list(figure.texts)
+    texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     for axes in figure.axes:
-        texts += axes.texts
-        if axes.axison:
-            texts += [axes.xaxis.label, *shown_ticks(axes.xaxis), *shown_ticks(axes.yaxis)]
+        texts += [axes.xaxis.label, axes._left_title]
+        texts += [
+            label for part in (axes, *axes.child_axes) for axis in (part.xaxis, part.yaxis) for label in ticks(axis)
+        ]
     return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text()]
 
 
-def shown_ticks(axis):
+def ticks(axis):
     low, high = sorted(axis.get_view_interval())
     return [
         label for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True) if low <= place <= high
     ]
+
+
+def legend_of(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def lines_through(axes, heights):
@@ -79,10 +83,10 @@ def test_whiskers_reach_from_the_lowest_to_the_highest_seed():
     assert whiskers == [[[1, 4], [1, 8]], [[2, 5.5], [2, 6.5]]]
 
 
-def test_a_single_seed_has_no_whiskers_and_the_key_promises_none():
+def test_a_single_seed_has_no_whiskers_and_the_legend_promises_none():
     figure = chart_figure(LineChart("Title", "x", "y", (Line("LSTM", (Point(1, 5.0, 5.0, 5.0),)),)), width=WIDE)
     assert not figure.axes[0].collections
-    assert [text for text, _ in texts_of(figure) if "ours" in text] == ["ours"]
+    assert legend_of(figure) == ["LSTM: 5", "ours"]
 
 
 def test_long_curves_have_a_band_instead_of_whiskers_and_marks():
@@ -92,11 +96,22 @@ def test_long_curves_have_a_band_instead_of_whiskers_and_marks():
     assert {line.get_marker() for line in axes.lines} <= {"", "None"}
 
 
+def test_a_band_ends_where_it_should_and_is_explained():
+    chart = LineChart("Title", "x", "y", make_lines(), band=Band("pretraining", 4_000.0))
+    figure = chart_figure(chart, width=WIDE)
+    (band,) = figure.axes[0].patches
+    assert to_hex(band.get_facecolor()) == theme.color("band")
+    assert (band.get_x(), band.get_width()) == (0, 4_000)
+    assert legend_of(figure)[-1] == "pretraining"
+
+
 def test_axes_that_cannot_be_compared_stand_side_by_side_or_below_each_other():
-    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, WIDE).axes[:2])
+    for width in (WIDE, NARROW):
+        texts_of(draw(TWO_PANELS, width))
+    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, WIDE).axes)
     assert ours.x1 < paper.x0
     assert ours.y0 == paper.y0
-    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, NARROW).axes[:2])
+    ours, paper = (axes.get_window_extent() for axes in draw(TWO_PANELS, NARROW).axes)
     assert ours.y0 > paper.y1
     assert ours.x0 == paper.x0
 
@@ -118,12 +133,12 @@ def test_guessing_is_drawn_among_our_numbers_only():
     assert lines_through(paper, [25, 25]) == []
 
 
-def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_key():
+def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_legend():
     figure = draw(TWO_PANELS, WIDE)
     ours, paper = figure.axes[:2]
     assert lines_through(ours, [TWO_PANELS.level.ours] * 2)
     assert lines_through(paper, [TWO_PANELS.level.paper] * 2)
-    assert TWO_PANELS.level.title in [text for text, _ in texts_of(figure)]
+    assert TWO_PANELS.level.title in legend_of(figure)
 
 
 @pytest.mark.parametrize(("ours", "paper", "drawn"), [(41.0, 62.5, 41.0), (None, 62.5, 62.5)])
@@ -136,22 +151,25 @@ def test_on_axes_that_both_share_the_level_is_ours_if_there_is_one(ours, paper, 
 def test_logarithmic_axes_are_marked_at_the_lengths_measured_and_at_round_heights():
     axes = draw(LOG_CHART, WIDE).axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [label.get_text() for label in axes.get_xticklabels()] == [f"{length:,}" for length in LENGTHS]
+    assert list(axes.get_xticks()) == list(LENGTHS)
     low, high = axes.get_ylim()
     assert [tick for tick in axes.get_yticks() if low <= tick <= high] == [1, 2, 5, 10]
 
 
-def test_a_reversed_axis_falls_to_the_right_and_may_hold_0_though_logarithmic():
-    for chart in (REVERSED, REVERSED._replace(is_log=True)):
-        axes = draw(chart, WIDE).axes[0]
-        left, right = axes.get_xlim()
-        assert left > 196
-        assert right < 0
+def test_a_reversed_axis_falls_to_the_right():
+    left, right = draw(REVERSED, WIDE).axes[0].get_xlim()
+    assert left > 196
+    assert right < 0
 
 
-def test_labels_give_the_last_number_to_the_right_of_each_line():
-    texts = [text.get_text() for text in draw(REVERSED, WIDE).axes[0].texts]
-    assert texts == ["LSTM: 32.5", "r-LSTM (paper only)"]
+def test_the_legend_gives_our_last_number_of_each_line_from_the_highest_down():
+    assert legend_of(draw(REVERSED, WIDE))[:2] == ["r-LSTM (paper only)", "LSTM: 32.5"]
+    lines = tuple(to_exact_line(title, {1: 5.0, 2: end}) for title, end in (("low", 3.0), ("high", 8.0), ("none", 6.0)))
+    lines = (*lines[:2], lines[2]._replace(ours=()))
+    figure = chart_figure(LineChart("Title", "x", "y", lines), width=WIDE)
+    assert legend_of(figure) == ["high: 8", "low: 3", "ours"]
+    colors = [line.get_color() for line in figure.legends[0].get_lines()]
+    assert colors[:2] == [theme.color("series-2"), theme.color("series-1")]
 
 
 def test_a_chart_without_points_says_that_nothing_is_done():
@@ -163,16 +181,26 @@ def test_a_chart_without_points_says_that_nothing_is_done():
 
 def test_bars_begin_at_0_and_end_at_the_mean():
     axes = draw(BARS, WIDE).axes[0]
-    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0, 62), (0, 58), (0, 55)]
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0, 62), (0, 58), (0, 55), (0, 0)]
 
 
 def test_bars_have_the_range_of_their_seeds_and_the_paper_s_number_at_the_same_height():
     axes = draw(BARS, WIDE).axes[0]
-    ranges = {tuple(line.get_xdata()): line.get_ydata()[0] for line in axes.lines if line.get_marker() == "|"}
-    marks = {line.get_xdata()[0]: line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"}
-    assert list(ranges) == [(61.5, 62.5), (57.5, 58.5)]
-    assert list(marks) == [72, 66, 58]
-    assert [ranges[61.5, 62.5], ranges[57.5, 58.5]] == [marks[72], marks[66]]
+    ranges = [segment.tolist() for bar in axes.collections for segment in bar.get_segments()]
+    marks = [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() == "D"]
+    assert ranges == [[[61.5, 0], [62.5, 0]], [[57.5, 1], [58.5, 1]]]
+    assert marks == [(72, 0), (66, 1), (58, 3)]
+
+
+def test_bars_have_their_numbers_beside_them():
+    (numbers,) = draw(BARS, WIDE).axes[0].child_axes
+    texts = [label.get_text() for label in numbers.get_yticklabels()]
+    assert texts == [
+        "62.0 \u00b1 0.5\npaper 72.0",
+        "58.0 \u00b1 0.5\npaper 66.0",
+        "55.0 (one seed)",
+        "not run\npaper 58.0",
+    ]
 
 
 def test_bars_of_negative_numbers_are_inside_the_axes():
@@ -196,5 +224,34 @@ def test_titles_are_text_whatever_they_hold():
     assert "<b>" not in svg
 
 
-def test_a_chart_can_be_a_picture():
-    assert to_png(draw(BARS, WIDE)).startswith(b"\x89PNG")
+def test_a_chart_can_be_a_picture_under_its_title():
+    figure = chart_figure(BARS, width=WIDE, has_title=True)
+    assert BARS.title in [text for text, _ in texts_of(figure)]
+    assert to_png(figure).startswith(b"\x89PNG")
+
+
+def test_svg_is_the_same_each_time_and_its_ids_carry_the_name():
+    first, second = (to_svg(chart_figure(BARS, width=NARROW), name="one") for _ in range(2))
+    assert first == second
+    ids = re.findall(r'\bid="([^"]+)"', first)
+    assert ids
+    assert all(each.startswith("one-") for each in ids)
+    assert set(re.findall(r'(?:href="|url\()#([^")]+)', first)) <= set(ids)
+
+
+def test_light_colors_differ_so_that_each_can_be_told_from_the_others():
+    assert len({shade.light for shade in theme.SHADES.values()}) == len(theme.SHADES)
+
+
+@pytest.mark.parametrize("name", ["ink", "muted", "holds", "unsure", "fails", "open", *theme.SERIES])
+def test_text_can_be_read_on_light_and_dark_paper(name):
+    for text, paper in zip(theme.SHADES[name], theme.SHADES["paper"], strict=True):
+        light, dark = sorted((luminance(text), luminance(paper)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def luminance(color):
+    """Relative luminance as WCAG 2 defines it."""
+    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return sum(share * value for share, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
