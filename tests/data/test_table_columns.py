@@ -85,10 +85,13 @@ def test_the_delimiter_is_the_one_that_is_not_in_quotes(tmp_path, delimiter):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (TableOptions(text_column="boddy"), "has no column 'boddy'; give --text-column one of 'id', 'class', "),
-        (TableOptions(text_column="body+clas"), "has no column 'clas'; give --text-column one of 'id', "),
-        (TableOptions(text_column="5"), "has no column '5'; give --text-column one of"),
-        (TableOptions(label_column="0"), "has no column '0'; give --label-column one of"),
+        (
+            TableOptions(text_column="boddy"),
+            "has no column 'boddy' (it has 'id', 'class', 'title', 'body'); give --text-column one",
+        ),
+        (TableOptions(text_column="body+clas"), "has no column 'clas' (it has 'id', "),
+        (TableOptions(text_column="5"), "has no column '5' (it has"),
+        (TableOptions(label_column="0"), "has no column '0' (it has"),
         (TableOptions(text_column=""), "has no column ''"),
         (TableOptions(text_column="4+body", label_column="body"), "'body' of"),
     ],
@@ -104,7 +107,7 @@ def test_a_column_without_a_name_has_a_number_only(tmp_path, assert_one_sentence
     path = write(tmp_path, [["", "text", "label"], ["so", "and so", "on"]])
     with pytest.raises(UsageError) as error:
         understand(path, TableOptions(text_column=""))
-    assert_one_sentence(error, path, "has no column ''; give --text-column one of column 1, 'text', 'label'")
+    assert_one_sentence(error, path, "has no column '' (it has column 1, 'text', 'label'); give --text-column")
     found = ("text in column 1, labels in column 'label'", "so", "on")
     assert understand(path, TableOptions(text_column="1")) == found
 

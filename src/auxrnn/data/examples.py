@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from auxrnn.errors import RunError
+from auxrnn.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     # Listing the datasets needs this file, and must not wait for numpy.
@@ -104,7 +104,7 @@ class Problems:
         """Let a patient reader go on after a file that cannot be read any further."""
         try:
             yield
-        except RunError as error:
+        except (RunError, UsageError) as error:
             if not self.is_patient:
                 raise
             self.note(str(error))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind, TableSize
+from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
 from auxrnn.errors import RunError
 
 MOST_LINE_CHARACTERS = 2**26
@@ -77,10 +77,10 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def measure_text_file(path: Path, _layout: Layout) -> TableSize:
+def measure_text_file(path: Path, _layout: Layout) -> int:
     """Return the size of any file of plain text."""
     try:
-        return TableSize(None, path.stat().st_size)
+        return path.stat().st_size
     except OSError as error:
         raise cannot_read(path, error) from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.tables.lines import cannot_read
-from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind, TableSize
+from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
 from auxrnn.errors import RunError, UsageError
 
 BATCH_ROWS = 256
@@ -35,15 +35,13 @@ def _read_rows(path: Path, layout: Layout, _problems: Problems) -> Iterator[Row]
                 yield Row(number, row[: len(texts)], row[-1] if labels else None)
 
 
-def _measure(path: Path, layout: Layout) -> TableSize:
-    """Return the number of rows, and the size of the texts before they were packed."""
+def _measure(path: Path, layout: Layout) -> int:
+    """Return the size of the texts before they were packed."""
+    texts = {layout.names[index] for index in layout.text}
     with _open(path) as file:
-        metadata = file.metadata
-        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         columns = [group.column(index) for group in groups for index in range(group.num_columns)]
-        texts = {layout.names[index] for index in layout.text}
-        sizes = [column.total_uncompressed_size for column in columns if column.path_in_schema in texts]
-        return TableSize(metadata.num_rows, sum(sizes))
+        return sum(column.total_uncompressed_size for column in columns if column.path_in_schema in texts)
 
 
 @contextmanager

@@ -38,15 +38,6 @@ class Row(NamedTuple):
     label: object
 
 
-class TableSize(NamedTuple):
-    """How large a table is."""
-
-    num_rows: int | None
-    """None where it is not known before the end."""
-    num_bytes: int
-    """About how many bytes its texts have in UTF-8."""
-
-
 class TableKind(NamedTuple):
     """One kind of file, and how it is read."""
 
@@ -55,4 +46,5 @@ class TableKind(NamedTuple):
     """What an error message counts: lines or rows."""
     read_columns: Callable[[Path], Columns]
     read_rows: Callable[[Path, Layout, Problems], Iterator[Row]]
-    measure: Callable[[Path, Layout], TableSize]
+    measure: Callable[[Path, Layout], int]
+    """About how many bytes the texts have in UTF-8."""

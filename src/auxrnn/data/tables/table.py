@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, normalize_label
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.tables.columns import AskedColumns, choose_columns, find_again, show_column
+from auxrnn.data.tables.columns import AskedColumns, choose_columns, select, show_column
 from auxrnn.data.tables.csv import CSV, TSV
 from auxrnn.data.tables.jsonl import JSON_LINES
 from auxrnn.data.tables.lines import PLAIN_TEXT, is_unicode, open_lines
@@ -115,36 +115,39 @@ def _read_tables(
     elif like is not None:
         reads = "images" if isinstance(like, ImageFormat) else "series of numbers"
         raise UsageError(f"{name} is a table of texts where the model reads {reads}; give it {reads}")
+    # Training says which columns are read.
     first = parts.get("train") or next(iter(parts.values()))
     kind = KINDS[first.suffix.lower()]
     asked = AskedColumns(options.text_column, options.label_column, options.has_labels, text_format.columns)
     layout = choose_columns(first, kind.read_columns(first), asked)
-    text_format = text_format._replace(columns=_name_columns(layout))
-    files = _open_all(parts, layout, first=first, needs_label=options.has_labels, problems=problems)
-    sizes = [file.kind.measure(file.path, file.layout) for file in files]
-    counts = [size.num_rows for size in sizes if size.num_rows is not None]
+    text_format = text_format._replace(columns=tuple(select(layout, index) for index in layout.text))
+    files = []
+    for part, path in parts.items():
+        with problems.noting_errors():
+            is_first = path == first
+            found = layout if is_first else _find_again(path, layout, first=first, needs_label=options.has_labels)
+            files.append(TableFile(path, part, KINDS[path.suffix.lower()], found))
     return Understood(
         _describe(kind, layout),
         text_format,
         _read_examples(files, text_format, problems),
-        num_examples=sum(counts) if len(counts) == len(sizes) else None,
-        num_bytes=sum(size.num_bytes for size in sizes) * BYTES_PER_STEP[text_format.tokens],
+        num_examples=None,
+        num_bytes=BYTES_PER_STEP[text_format.tokens] * sum(file.kind.measure(file.path, file.layout) for file in files),
         class_names=None if options.class_names is None else _read_class_names(options.class_names),
     )
 
 
-def _open_all(
-    parts: Mapping[Part | None, Path], chosen: Layout, *, first: Path, needs_label: bool, problems: Problems
-) -> list[TableFile]:
-    """Find the columns of the first file in all others; a file that lacks them is refused."""
-    files = []
-    for part, path in parts.items():
-        kind, layout = KINDS[path.suffix.lower()], chosen
-        with problems.noting_errors():
-            if path != first:
-                layout = find_again(path, kind.read_columns(path), chosen, first=first, needs_label=needs_label)
-            files.append(TableFile(path, part, kind, layout))
-    return files
+def _find_again(path: Path, chosen: Layout, *, first: Path, needs_label: bool) -> Layout:
+    """Return where another file has the columns that were chosen for the first."""
+    columns = KINDS[path.suffix.lower()].read_columns(path)
+    if not chosen.is_named and len(columns.names) != len(chosen.names):
+        found = f"{len(columns.names)} columns where {first} has {len(chosen.names)}"
+        raise RunError(f"{path} has {found}; give both the same columns")
+    label = None if chosen.label is None else select(chosen, chosen.label)
+    if not needs_label and label not in columns.names:
+        label = None
+    text = tuple(select(chosen, index) for index in chosen.text)
+    return choose_columns(path, columns, AskedColumns(text, label, needs_label))
 
 
 def _read_examples(files: Sequence[TableFile], text_format: TextFormat, problems: Problems) -> Iterator[Example]:
@@ -207,13 +210,6 @@ def _read_class_names(path: Path) -> Mapping[str, str]:
     if not names or "" in names or len(set(names)) < len(names):
         raise RunError(f"{path} does not name one class on each line; write a different name on each")
     return {str(number): name for number, name in enumerate(names, start=1)}
-
-
-def _name_columns(layout: Layout) -> tuple[str, ...]:
-    """Return the columns of the texts by name, or by number from 1 where one has no name of its own."""
-    names = [layout.names[index] for index in layout.text]
-    is_unique = all(name and layout.names.count(name) == 1 for name in names)
-    return tuple(names) if is_unique else tuple(str(index + 1) for index in layout.text)
 
 
 def _describe(kind: TableKind, layout: Layout) -> str:
