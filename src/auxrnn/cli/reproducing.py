@@ -3,10 +3,11 @@
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import torch
 import tyro
@@ -15,17 +16,21 @@ from auxrnn import runs
 from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.errors import UsageError, nearest
-from auxrnn.experiments import listing, processes
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
-from auxrnn.experiments.display import Display
-from auxrnn.experiments.estimates import EstimateBook, RunEstimate, make_key
-from auxrnn.experiments.jobs import Folders, Task, plan
-from auxrnn.experiments.processes import Done, Running
+from auxrnn.experiments.estimates import (
+    ListedRun,
+    Summary,
+    estimate_bytes,
+    estimate_seconds,
+    list_runs,
+    summarize,
+)
+from auxrnn.experiments.jobs import Folders, plan
 from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
+from auxrnn.experiments.runner import Display, Runner
 from auxrnn.experiments.scales import Scale, ScaleName
-from auxrnn.experiments.workers import Crew, describe_failures
-from auxrnn.files import describe_bytes, write_aside
+from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.pages import PageFacts, write_results_page
 from auxrnn.report.records import read_reconstructions
@@ -57,7 +62,7 @@ class ReproduceArguments:
     results: Path = Path("results")
     """Folder for records and tables, to be kept: what has its record in SCALE/records is not run again."""
     list: Flag = False
-    """Show all experiments: their runs, what is done, and the time of what is left here, from a measured step."""
+    """Show all experiments: their runs, what is done, and about how long the rest takes here."""
     json: Flag = False
     """Print one JSON object."""
 
@@ -123,10 +128,6 @@ def _find_folders(arguments: ReproduceArguments) -> Folders:
     return Folders(arguments.runs / arguments.scale, arguments.results / arguments.scale / "records")
 
 
-def _find_book(arguments: ReproduceArguments) -> EstimateBook:
-    return EstimateBook(arguments.runs / "estimates.json")
-
-
 def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: ReproduceArguments) -> int:
     """Do what is left; 1 if some of it failed."""
     jobs = find_jobs(names, scale)
@@ -134,92 +135,84 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
     if not tasks:
         say(f"all {len(jobs)} runs are done already")
         return 0
-    torch.set_num_threads(1)
-    book = _find_book(arguments)
-    is_smoke = scale.name == "smoke"
-    console = error_console()
     num_done = sum(folders.is_done(job) for job in jobs)
     say(f"{len(jobs)} runs, {num_done} of them done already; {arguments.workers} at a time")
-    with Display(tasks, folders, console, weigh=_make_scales(tasks, book)) as display:
-        crew = Crew(
-            folders,
-            workers=arguments.workers,
-            needs=lambda task: book.get(task.config).bytes,
-            free=None if is_smoke else find_free_memory(torch.device(runs.find_device())),
-            watch=display,
-            start=_run_here if is_smoke else processes.start,
-        )
-        failures = crew.work(tasks)
+    if scale.name == "smoke":
+        display = Display(tasks, folders, error_console())
+        failures = Runner(folders, HereExecutor(), workers=1, display=display, command=_run_here).run(tasks)
+    else:
+        torch.set_num_threads(1)
+        display = Display(tasks, folders, error_console(), seconds=estimate_seconds(tasks, folders))
+        with ThreadPoolExecutor(arguments.workers) as executor:
+            failures = Runner(
+                folders,
+                executor,
+                workers=arguments.workers,
+                display=display,
+                needs=lambda task: estimate_bytes(task.config),
+                free=find_free_memory(torch.device(runs.find_device())),
+            ).run(tasks)
     if failures:
-        say(f"auxrnn: {describe_failures(failures)}")
+        (name, reason), more = failures[0], f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        say(f"auxrnn: {name} failed ({reason}){more}; the same command tries again what is missing")
     return 1 if failures else 0
 
 
-def _make_scales(tasks: Sequence[Task], book: EstimateBook) -> Callable[[], Mapping[str, float]]:
-    """Give what finds the estimated seconds of tasks, of as many as the book knows by then."""
-    keys = {task.name: make_key(task.config) for task in tasks}
+class HereExecutor(Executor):
+    """Runs what is submitted at once, in this process: what takes no second is not worth starting one for."""
 
-    def weigh() -> Mapping[str, float]:
-        entries = book.read()
-        known = {name: entries[key] for name, key in keys.items() if key in entries}
-        return listing.find_known_seconds(tasks, known)
-
-    return weigh
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function to its end."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
-def _run_here(words: Sequence[str], *, log: Path, out: Path | None = None) -> Running:
-    """Run a command in this process: what takes no second is not worth starting one for."""
+def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
     from auxrnn.cli import run  # noqa: PLC0415 - the command line runs itself
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.redirect_stderr(stack.enter_context(log.open("a"))))
         result = stack.enter_context(log.open("a") if out is None else out.open("w"))
         stack.enter_context(contextlib.redirect_stdout(result))
+        stack.enter_context(contextlib.redirect_stderr(stack.enter_context(log.open("a"))))
         code = run(words)
     if code == STOPPED:
         raise KeyboardInterrupt
-    return Done(code)
+    return code
 
 
 def _list(arguments: ReproduceArguments) -> int:
     """Print every experiment with its runs and times, or the runs of those that are named."""
-    book, folders = _find_book(arguments), _find_folders(arguments)
-    say("times are measured once and kept; the first list takes some minutes")
-
-    def estimate(task: Task) -> RunEstimate:
-        return book.get(task.config)
-
+    folders = _find_folders(arguments)
     torch.set_num_threads(1)
     if arguments.names:
-        names = _find_names(arguments.names)
-        entries = listing.list_runs(names, _find_scale(arguments), folders, estimate)
-        print_json({"runs": [entry._asdict() for entry in entries]}) if arguments.json else _print_runs(entries)
+        listed = list_runs(_find_names(arguments.names), _find_scale(arguments), folders)
+        print_json({"runs": [run._asdict() for run in listed]}) if arguments.json else _print_runs(listed)
         return 0
     summaries = []
     for name in EXPERIMENTS:
         for scale_name in get_args(ScaleName):
             asked = replace(arguments, scale=scale_name)
-            summary = listing.summarize(name, _find_scale(asked), _find_folders(asked), estimate)
-            summaries.append(summary)
+            summaries.append(summarize(name, _find_scale(asked), _find_folders(asked)))
             if not arguments.json:
-                _print_summary(summary)
+                _print_summary(summaries[-1])
     if arguments.json:
         print_json({"experiments": [summary._asdict() for summary in summaries]})
     return 0
 
 
-def _print_summary(summary: listing.Summary) -> None:
+def _print_summary(summary: Summary) -> None:
     if summary.scale == get_args(ScaleName)[0]:
-        print(f"{summary.name:<9}{summary.title}")
+        print(f"{summary.name:<11}{summary.title}")
     left = summary.num_runs - summary.num_done
-    time_left = f"{left} left, {describe_seconds(summary.seconds_left)} on one worker" if left else "all done"
-    print(f"{'':<9}{summary.scale:<7}{summary.num_runs:>4} runs, {summary.num_done} done; {time_left}", flush=True)
+    time_left = f"{left} left, about {describe_seconds(summary.seconds_left)} on one worker" if left else "all done"
+    print(f"{'':<11}{summary.scale:<7}{summary.num_runs:>4} runs, {summary.num_done} done; {time_left}", flush=True)
 
 
-def _print_runs(entries: Sequence[listing.Entry]) -> None:
-    for entry in entries:
-        state = "done" if entry.is_done else f"{describe_seconds(entry.seconds)}, {describe_bytes(entry.bytes)}"
-        print(f"{entry.place:<34} {state:<24} {entry.name}")
+def _print_runs(listed: Sequence[ListedRun]) -> None:
+    for run in listed:
+        state = f"done in {describe_seconds(run.seconds)}" if run.is_done else f"about {describe_seconds(run.seconds)}"
+        print(f"{run.place:<34} {state:<24} {run.name}")
 
 
 @dataclass(frozen=True, kw_only=True)

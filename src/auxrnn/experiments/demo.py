@@ -8,8 +8,8 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +22,11 @@ from auxrnn.config import RunConfig, Window
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
-from auxrnn.experiments import processes
+from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
+from auxrnn.experiments.runner import Display, Runner
 from auxrnn.files import write_aside
 from auxrnn.plain_config import to_flags, unflatten
-from auxrnn.progress import make_bars
 from auxrnn.report.canvas import memory_errors
 from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events
@@ -36,7 +36,6 @@ PRETRAIN_STEPS, TRAIN_STEPS = 1200, 2800
 SMOKE_STEPS = 4
 # The anchors of the pictures: from inside the digit to the end of its last row.
 FIRST_ANCHOR, LAST_ANCHOR = 111, 153
-POLL_SECONDS = 0.3
 
 
 class System(NamedTuple):
@@ -139,63 +138,17 @@ def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
 
 def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> None:
     """Train the runs side by side, as many at a time as there are cores."""
-    waiting = [name for name in planned if not runs.is_finished(folder / name)]
-    active: dict[str, processes.Running] = {}
-    with _watching(folder, planned, console) as watch, processes.ending(active):
-        while waiting or active:
-            while waiting and len(active) < (os.cpu_count() or 1):
-                name = waiting.pop(0)
-                active[name] = _start(folder, name, planned[name])
-            time.sleep(POLL_SECONDS)
-            watch()
-            for name in [name for name, process in active.items() if process.poll() is not None]:
-                _check_ended(folder, name, active.pop(name).returncode)
-        watch()
-
-
-def _start(folder: Path, name: str, config: RunConfig) -> processes.Running:
-    """Start or resume one run in a process of its own; what it says goes to a file beside it."""
-    is_begun = (folder / name / "config.json").exists()
-    words = ["resume", str(folder / name)] if is_begun else ["train", *to_flags(config), "--out", str(folder / name)]
-    return processes.start(words, log=folder / f"{name}.log")
-
-
-def _check_ended(folder: Path, name: str, code: int) -> None:
-    if code != 0:
-        log = folder / f"{name}.log"
-        raise RunError(f"training {name} failed ({processes.last_words(log)}); {log} has all it said")
-
-
-@contextmanager
-def _watching(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> Iterator[Callable[[], None]]:
-    """Show all runs as live bars, from the records that they write."""
-    bars = make_bars(console)
-    total = {name: sum(_num_steps(config)) for name, config in planned.items()}
-    tasks = {name: bars.add_task(SYSTEMS[name].title, total=total[name], status="waiting") for name in planned}
-    said: set[str] = set()
+    tasks = [Task(name, config, title=SYSTEMS[name].title) for name, config in planned.items()]
+    folders, workers = Folders(folder, folder), os.cpu_count() or 1
     if not console.is_terminal:
-        console.print(f"training {len(planned)} networks of {max(total.values())} updates each", highlight=False)
-
-    def watch() -> None:
-        for name, task in tasks.items():
-            step, status = _status(folder / name)
-            bars.update(task, completed=step, status=status)
-            if step == total[name] and name not in said and not console.is_terminal:
-                said.add(name)
-                console.print(f"{SYSTEMS[name].title}: {status}", highlight=False)
-
-    with bars:
-        yield watch
-
-
-def _status(run_folder: Path) -> tuple[int, str]:
-    """Say how far a run is: its updates, its phase, its last accuracy on the test split."""
-    events = read_events(run_folder)
-    if not events:
-        return 0, "waiting" if not run_folder.exists() else "starting"
-    accuracies = [event["test_accuracy"] for event in events if "test_accuracy" in event]
-    accuracy = f"test {accuracies[-1]:.1f}%" if accuracies else f"auxiliary {events[-1].get('auxiliary_loss', 0):.4f}"
-    return events[-1]["total_step"], f"{events[-1]['phase']}  {accuracy}"
+        num_updates = sum(_num_steps(planned["reconstruct"]))
+        console.print(f"training {len(planned)} networks for {num_updates:,} updates each", highlight=False)
+    with ThreadPoolExecutor(workers) as executor:
+        runner = Runner(folders, executor, workers=workers, display=Display(tasks, folders, console))
+        failures = runner.run(tasks)
+    if failures:
+        name, reason = failures[0]
+        raise RunError(f"training {name} failed ({reason}); {folder / name}.log has everything it said")
 
 
 def _num_steps(config: RunConfig) -> tuple[int, int]:

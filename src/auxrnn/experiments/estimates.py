@@ -1,133 +1,161 @@
-"""How long a planned run takes on this machine and how much memory its updates need, before its data is there.
+"""What runs will take, before they are started: time from finished records or one measured step, and memory.
 
-Measured on stand-ins for the data (`made_shapes`) and on less than a whole update (`trials`), then multiplied by what
-the run will do. A book keeps what was measured, since a plan has many runs and is asked for often.
+Time is work divided by speed. Work counts updates, rows, steps and units; the speed of a system (work per second) is
+that of its finished records at the same scale, and where there are none, that of one update measured here.
 """
 
-import hashlib
-import importlib.metadata
-import json
-import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+import functools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from statistics import median
 from typing import NamedTuple
 
-import torch
-
 from auxrnn import runs
-from auxrnn.config import RunConfig
-from auxrnn.experiments.made_shapes import can_make, make_dataset
-from auxrnn.experiments.trials import PhaseCost, time_phase
-from auxrnn.files import write_aside
-from auxrnn.kernels.library import describe as describe_kernel
-from auxrnn.plain_config import flatten
-from auxrnn.training.cost import count_evaluations
-from auxrnn.training.loop import Session
+from auxrnn.config import Auto, RunConfig, Window
+from auxrnn.errors import RunError, UsageError
+from auxrnn.experiments import table1
+from auxrnn.experiments.catalog import EXPERIMENTS
+from auxrnn.experiments.jobs import Folders, Task, drop_doubles, plan
+from auxrnn.experiments.scales import Scale
+from auxrnn.plain_config import unflatten
+from auxrnn.pretrained import first_phase
+from auxrnn.report.run_records import read_record
+from auxrnn.training.cost import time_step
 from auxrnn.training.memory import estimate_growth, find_longest
-from auxrnn.training.phases import Phase
 
-WITHOUT_COST = (
-    "seed",
-    "data_dir",
-    "init_from",
-    "permutation",
-    "read_backward",
-    "gate_init",
-    "order",
-    "label_smoothing",
-    "checkpoint_every",
-    "log_every",
-    *("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs"),
-)
-"""Fields that change what a run learns, or where it lies, but not what it takes."""
-PACKAGES = ("auxrnn", "torch")
+PROCESS_BYTES = 500_000_000
+"""What a process holds beside its training step: torch itself, and the data."""
+SECONDS_TO_MEASURE = 20.0
+"""About what `auxrnn cost` or a count of a dataset takes."""
+SIZES = {name.lower(): counts for name, counts in table1.PAPER.items()}
+SMALL = table1.Counts(16, 4, 48)
+"""Of the synthetic data of the smoke scale."""
+MEASURED = {"data": "needle", "length": 128, "batch_size": 16, "pretrain_steps": 0, "train_steps": 1, "threads": 1}
 
 
-class RunEstimate(NamedTuple):
-    """What a run takes."""
+class Summary(NamedTuple):
+    """How much of an experiment there is at one scale; `seconds_left` is on one worker."""
 
+    name: str
+    title: str
+    scale: str
+    num_runs: int
+    num_done: int
+    seconds_left: float
+
+
+class ListedRun(NamedTuple):
+    """One run of an experiment."""
+
+    name: str
+    place: str
+    is_done: bool
     seconds: float
-    """Of all updates and evaluations, one after the other."""
-    bytes: int
-    """Of the hungriest update on the longest sequences, as `auxrnn cost` estimates it."""
+    """Estimated, with its pretraining; of a finished run what it took."""
 
 
-def estimate_run(config: RunConfig) -> RunEstimate:
-    """Measure a few rows here, with the threads of the config, and extrapolate; a named dataset is not needed.
+def summarize(name: str, scale: Scale, folders: Folders) -> Summary:
+    """Count the runs of an experiment, and estimate the time of what is left; a shared pretraining counts once."""
+    jobs = drop_doubles(EXPERIMENTS[name].runs(scale))
+    tasks = [task for task in plan(jobs, folders) if task.is_job or not runs.is_finished(folders.runs / task.name)]
+    num_done = sum(folders.is_done(job) for job in jobs)
+    seconds_left = sum(estimate_seconds(tasks, folders).values())
+    return Summary(name, EXPERIMENTS[name].TITLE, scale.name, len(jobs), num_done, seconds_left)
 
-    Takes a second for a small network and some five for a large one, and never the memory of a whole update.
+
+def list_runs(names: Iterable[str], scale: Scale, folders: Folders) -> list[ListedRun]:
+    """Return every run of some experiments once, in the order in which they are done."""
+    jobs = drop_doubles(job for name in names for job in EXPERIMENTS[name].runs(scale))
+    seconds = estimate_seconds([Task(job.name, job.config, job.kind) for job in jobs], folders)
+    records = {job.name: read_record(folders.record(job.name)) for job in jobs}
+    return [
+        ListedRun(
+            name=job.name,
+            place=f"{job.row}, {job.column}".rstrip(", "),
+            is_done=(record := records[job.name]) is not None,
+            seconds=seconds[job.name] if record is None else record.seconds,
+        )
+        for job in jobs
+    ]
+
+
+def estimate_seconds(tasks: Iterable[Task], folders: Folders) -> dict[str, float]:
+    """Return the seconds of each task by name; what continues a pretraining is shorter by it."""
+    find_speed = _read_speeds(folders)
+
+    def estimate(task: Task) -> float:
+        if task.kind != "train":
+            return SECONDS_TO_MEASURE
+        shared = None if task.after is None else first_phase(task.config)
+        work = find_work(task.config) - (0.0 if shared is None else find_work(shared))
+        return work / find_speed(task.config)
+
+    return {task.name: estimate(task) for task in tasks}
+
+
+@functools.cache
+def _read_speeds(folders: Folders) -> Callable[[RunConfig], float]:
+    """Return what finds the work per second of a config's system, from all records of a scale."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for path in folders.records.glob("*.json"):
+        record = read_record(path)
+        if record is not None and record.seconds > 0:
+            config = unflatten(record.settings)
+            found[config.model.model, config.loss.objective].append(find_work(config) / record.seconds)
+
+    def find_speed(config: RunConfig) -> float:
+        system = config.model.model, config.loss.objective
+        return median(found[system]) if system in found else _measure_speed(*system)
+
+    return find_speed
+
+
+@functools.cache
+def _measure_speed(model: str, objective: str) -> float:
+    """Measure one update of a system with a few synthetic sequences."""
+    config = runs.settle(unflatten(MEASURED | {"model": model, "objective": objective}))
+    dataset = runs.load_dataset(config)
+    session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
+    return find_work(config) / time_step(session, session.phases[-1], total_step=0)
+
+
+def find_work(config: RunConfig) -> float:
+    """Return the work of a run in multiplications, up to a factor that each system has for itself.
+
+    An update reads every step once, and back-propagation through a window takes twice as long as reading it.
     """
-    with _own_threads():
-        session = open_stand_in(config)
-        middle = sum(phase.num_steps for phase in session.phases) // 2
-        costs = {phase.name: time_phase(session, phase, total_step=middle) for phase in session.phases}
-        num_bytes = estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))
-    return RunEstimate(add_seconds(session.phases, costs, evaluate_every=config.evaluate_every), num_bytes)
+    counts = SIZES.get(config.data.data.replace("_", ""), SMALL)
+    length = int(config.data.length or (config.data.image_size or 0) ** 2 or counts.length)
+    segments, loss, schedule, model = config.segments, config.loss, config.schedule, config.model
+
+    def span(window: Window | Auto) -> int:
+        return min(window, length) if isinstance(window, int) else length
+
+    supervised = length + 2 * span(loss.supervised_window)
+    auxiliary = segments.num_segments * (2 * span(loss.auxiliary_window) + 3 * span(segments.segment_length))
+    rows = int(schedule.batch_size) if schedule.batch_size != "auto" else 1
+    per_epoch = math.ceil(counts.train_size / rows)
+    first = _count_updates(schedule.pretrain_steps, schedule.pretrain_epochs, per_epoch)
+    train = _count_updates(schedule.train_steps, schedule.train_epochs, per_epoch)
+    if loss.objective == "none":
+        first = auxiliary = 0
+    num_steps = first * (length + auxiliary) + train * (supervised + auxiliary * schedule.joint)
+    reach = length if model.model == "transformer" else 0
+    return float(rows * num_steps * model.num_layers * model.hidden_size * (model.hidden_size + reach))
 
 
-def open_stand_in(config: RunConfig) -> Session:
-    """Open a run as it will be, with a stand-in for its data if there is one, and fresh weights."""
-    settled = replace(runs.settle(config), init_from=None)
-    request = settled.data
-    dataset = make_dataset(request) if can_make(request) else runs.load_dataset(settled)
-    return runs.open_session(settled, dataset, runs.prepare(settled, dataset), None)
+def _count_updates(steps: int | None, epochs: float | None, per_epoch: int) -> int:
+    return steps if steps is not None else round((epochs or 0.0) * per_epoch)
 
 
-def add_seconds(phases: Sequence[Phase], costs: Mapping[str, PhaseCost], *, evaluate_every: int | None) -> float:
-    """Add up all updates and evaluations of a run, given what one of each takes in each phase."""
-    return sum(
-        phase.num_steps * costs[phase.name].update
-        + count_evaluations(phase, evaluate_every=evaluate_every) * costs[phase.name].evaluation
-        for phase in phases
-    )
-
-
-class EstimateBook:
-    """Estimates in a JSON file: a config is measured once on a machine, and again with another version or kernel."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def find(self, config: RunConfig) -> RunEstimate | None:
-        """Give what was measured for a run that takes the same; None if nothing was."""
-        return self.read().get(make_key(config))
-
-    def get(self, config: RunConfig) -> RunEstimate:
-        """Give what was measured, or measure it now and write it down."""
-        found = self.find(config)
-        if found is not None:
-            return found
-        estimate = estimate_run(config)
-        # Read again: others may have written meanwhile.
-        entries = self.read() | {make_key(config): estimate}
-        plain = {key: entry._asdict() for key, entry in entries.items()}
-        write_aside(self.path, json.dumps(plain, indent=2) + "\n")
-        return estimate
-
-    def read(self) -> dict[str, RunEstimate]:
-        """Read all entries, by `make_key`; a file that is missing or damaged has none: all can be measured again."""
-        try:
-            plain = json.loads(self.path.read_text())
-            return {key: RunEstimate(float(entry["seconds"]), int(entry["bytes"])) for key, entry in plain.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}
-
-
-def make_key(config: RunConfig) -> str:
-    """Give a digest of all that an estimate depends on: what the run is, what it runs on, and where."""
-    values = {name: value for name, value in flatten(runs.settle(config)).items() if name not in WITHOUT_COST}
-    versions = [importlib.metadata.version(name) for name in PACKAGES]
-    text = json.dumps([values, versions, describe_kernel(), platform.node()], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-@contextmanager
-def _own_threads() -> Iterator[None]:
-    """Let what is measured choose its number of threads, and go back to the present one."""
-    before = torch.get_num_threads()
+@functools.cache
+def estimate_bytes(config: RunConfig) -> int:
+    """Return what the process of a training will hold; where data cannot be read, the training itself will say so."""
+    config = runs.settle(config)
     try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        dataset = runs.load_dataset(config)
+    except (RunError, UsageError):
+        return PROCESS_BYTES
+    session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
+    return PROCESS_BYTES + estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))

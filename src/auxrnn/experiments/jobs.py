@@ -113,6 +113,13 @@ class Task(NamedTuple):
     """The pretraining that this one continues."""
     is_job: bool = False
     """Whether it gets a record."""
+    title: str = ""
+    """What people see instead of the name."""
+
+    @property
+    def label(self) -> str:
+        """What people see."""
+        return self.title or self.name
 
 
 def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:

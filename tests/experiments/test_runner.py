@@ -1,19 +1,23 @@
 """Working through jobs: in what order, how many at a time, what a failure costs, and what is never done twice."""
 
 import contextlib
+import io
 import json
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import pytest
+from rich.console import Console
 
 from auxrnn import runs
-from auxrnn.experiments import processes, workers
+from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
-from auxrnn.experiments.workers import PROCESS_BYTES, Crew, describe_failures
+from auxrnn.experiments.runner import Display, Failure, Runner
 from auxrnn.plain_config import unflatten
+from auxrnn.report.records import read_events
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 
 GIGABYTE = 1_000_000_000
@@ -21,78 +25,64 @@ NUM_OF_TABLE2 = 34
 """Runs of table2 at smoke: 18 + 4 + 3 + 9, one seed each."""
 
 
-class FakeProcess:
-    """Ends when it was asked so many times how it is, and leaves behind what a finished run leaves."""
-
-    def __init__(self, crowd, name, *, words, log, out):
-        self.crowd, self.name, self.words, self.log, self.out = crowd, name, words, log, out
-        self.asks_left = 2
-        self.returncode = None
-
-    def poll(self):
-        self.asks_left -= 1
-        if self.asks_left <= 0 and self.returncode is None:
-            self.returncode = self.crowd.end(self)
-        return self.returncode
-
-    def terminate(self):
-        self.crowd.terminated.append(self.name)
-
-    def wait(self):
-        self.crowd.running.discard(self.name)
-        return 130
-
-
-class Crowd:
-    """A way to start commands that remembers who ran beside whom."""
+class Crowd(Executor):
+    """An executor that runs nothing: a task ends at the second update of the display, and leaves what a run leaves."""
 
     def __init__(self, *, failing=()):
         self.failing = failing
-        self.running, self.together, self.words, self.terminated = set(), [], {}, []
+        self.running, self.together, self.words = {}, [], {}
 
-    def __call__(self, words, *, log, out=None):
+    def submit(self, command, words, *, log, out):
         name = log.name.removesuffix(".log")
         assert name not in self.words, "started twice"
         self.words[name] = list(words)
-        self.running.add(name)
+        self.running[name] = [Future(), log, out, 2]
         self.together.append(set(self.running))
-        return FakeProcess(self, name, words=words, log=log, out=out)
+        return self.running[name][0]
 
-    def end(self, process):
-        self.running.discard(process.name)
-        if process.name in self.failing:
-            process.log.write_text("something\nauxrnn: the disk is full\n")
+    def tick(self):
+        for name, entry in list(self.running.items()):
+            entry[3] -= 1
+            if entry[3] == 0:
+                del self.running[name]
+                entry[0].set_result(self.end(name, entry[1], entry[2]))
+
+    def end(self, name, log, out):
+        if name in self.failing:
+            log.write_text("something\nauxrnn: the disk is full\n")
             return 1
-        if process.out is not None:
-            process.out.write_text('{"seconds_per_update": {"joint": 2.0}}')
+        if out is not None:
+            out.write_text('{"seconds_per_update": {"joint": 2.0}}')
         else:
-            leave_run(process.log.with_suffix(""))
+            leave_run(log.with_suffix(""))
         return 0
 
 
 class Silence:
-    """Shows nothing, and counts how often it was looked; `at_look` happens at the first."""
+    """Shows nothing; `at_update` happens whenever the display would be updated."""
 
-    def __init__(self, at_look=lambda: None):
-        self.num_looks, self.num_left, self.endings, self.at_look = 0, 0, [], at_look
+    bars = contextlib.nullcontext()
 
-    def started(self, task):
+    def __init__(self, at_update=lambda: None):
+        self.num_updates, self.num_removed, self.endings, self.at_update = 0, 0, [], at_update
+
+    def start(self, task):
         pass
 
-    def looked(self, active):
-        self.num_looks += 1
-        self.at_look()
+    def update(self, active):
+        self.num_updates += 1
+        self.at_update()
 
-    def ended(self, task, failure):
+    def end(self, task, failure):
         self.endings.append((task.name, failure))
 
-    def left(self, task):
-        self.num_left += 1
+    def remove(self, task):
+        self.num_removed += 1
 
 
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch):
-    monkeypatch.setattr(workers, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.001)
 
 
 @pytest.fixture
@@ -124,9 +114,9 @@ def make_helped(**values):
 
 
 def work(jobs, folders, crowd, *, size=1, needs=lambda _task: 0, free=None, watch=None):
-    """Let a crew of some size do jobs; give what failed."""
-    crew = Crew(folders, workers=size, needs=needs, free=free, watch=watch or Silence(), start=crowd)
-    return crew.work(plan(jobs, folders))
+    """Let some workers do jobs; return what failed."""
+    watch = watch or Silence(getattr(crowd, "tick", lambda: None))
+    return Runner(folders, crowd, workers=size, display=watch, needs=needs, free=free).run(plan(jobs, folders))
 
 
 def records_in(folders):
@@ -188,25 +178,16 @@ def test_nothing_runs_beside_a_measurement_of_time(folders):
 
 def test_what_does_not_fit_into_memory_together_runs_one_after_the_other(folders):
     jobs, crowd = [make_job(seed=seed) for seed in range(5)], Crowd()
-    free = 2 * (PROCESS_BYTES + GIGABYTE)
+    free = 2 * GIGABYTE + 1
     assert work(jobs, folders, crowd, size=4, needs=lambda _task: GIGABYTE, free=free) == []
     assert max(len(names) for names in crowd.together) == 2
     assert records_in(folders) == names_of(jobs)
 
 
-def test_what_does_not_fit_alone_is_infeasible_and_the_others_are_done(folders):
-    large, *small = jobs = [make_job(seed=seed) for seed in range(3)]
-    crowd = Crowd()
-    failures = work(
-        jobs,
-        folders,
-        crowd,
-        needs=lambda task: GIGABYTE * (task.name == large.name),
-        free=PROCESS_BYTES + GIGABYTE // 2,
-    )
-    assert [failure.name for failure in failures] == [large.name]
-    assert failures[0].reason.startswith("infeasible: it needs ")
-    assert crowd.words.keys() == records_in(folders) == names_of(small)
+def test_what_does_not_fit_alone_is_started_alone_and_refuses_by_itself(folders):
+    jobs, crowd = [make_job(seed=seed) for seed in range(3)], Crowd()
+    assert work(jobs, folders, crowd, size=2, needs=lambda _task: GIGABYTE, free=GIGABYTE // 2) == []
+    assert max(len(names) for names in crowd.together) == 1
 
 
 def test_a_first_phase_that_fails_fails_the_jobs_that_need_it_and_no_others(folders):
@@ -217,8 +198,6 @@ def test_a_first_phase_that_fails_fails_the_jobs_that_need_it_and_no_others(fold
     assert {failure.name for failure in failures} == {pretraining, first.name, second.name}
     assert failures[0] == (pretraining, "the disk is full")
     assert records_in(folders) == {other.name, plain.name}
-    assert "the disk is full" in str(describe_failures(failures))
-    assert "and 2 more" in str(describe_failures(failures))
 
 
 def test_jobs_begin_when_their_first_phase_is_finished_and_take_it_over(folders):
@@ -247,7 +226,7 @@ def test_a_record_that_somebody_else_made_meanwhile_is_left_as_it_is(folders):
     tasks = plan([job], folders)
     folders.records.mkdir()
     folders.record(job.name).write_text("theirs")
-    assert Crew(folders, workers=1, needs=len, free=None, watch=Silence(), start=crowd).work(tasks) == []
+    assert Runner(folders, crowd, workers=1, display=Silence(crowd.tick)).run(tasks) == []
     assert (crowd.words, folders.record(job.name).read_text()) == ({}, "theirs")
 
 
@@ -280,7 +259,7 @@ def test_a_folder_that_a_process_was_killed_in_while_it_made_it_is_made_anew(fol
 
 
 def test_a_run_that_another_process_trains_is_awaited_with_patience(folders, monkeypatch):
-    monkeypatch.setattr(workers, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.05)
     job, crowd, watch = make_job(), Crowd(), Silence()
     folder = folders.runs / job.name
     folder.mkdir(parents=True)
@@ -291,49 +270,73 @@ def test_a_run_that_another_process_trains_is_awaited_with_patience(folders, mon
         ending.join()
     assert crowd.words == {}
     assert records_in(folders) == {job.name}
-    assert watch.num_looks < 50
+    assert watch.num_updates < 50
 
 
 def test_a_run_that_another_process_began_at_the_same_moment_is_no_failure(folders):
-    job, watch, locks = make_job(), Silence(), contextlib.ExitStack()
+    job, crowd, locks = make_job(), Crowd(), contextlib.ExitStack()
+    watch = Silence(crowd.tick)
     folder = folders.runs / job.name
-    crowd = Crowd(failing={job.name})
 
-    def begin_too(words, *, log, out=None):
+    def begin_too(name, log, out):
         folder.mkdir(parents=True)
         locks.enter_context(runs.lock(folder))
         threading.Timer(0.2, leave_run, [folder]).start()
-        return crowd(words, log=log, out=out)
+        return 1
 
+    crowd.end = begin_too
     with locks:
-        assert work([job], folders, begin_too, watch=watch) == []
-    assert (watch.num_left, watch.endings) == (1, [(job.name, None)])
+        assert work([job], folders, crowd, watch=watch) == []
+    assert (watch.num_removed, watch.endings) == (1, [(job.name, None)])
     assert records_in(folders) == {job.name}
 
 
-def test_no_process_is_left_behind_when_the_work_is_stopped(folders):
-    def stop():
-        raise KeyboardInterrupt
-
-    jobs, crowd = [make_job(seed=seed) for seed in range(3)], Crowd()
-    with pytest.raises(KeyboardInterrupt):
-        work(jobs, folders, crowd, size=2, watch=Silence(at_look=stop))
-    assert crowd.terminated == [job.name for job in jobs[:2]]
-    assert crowd.running == set()
-
-
-def test_everybody_hears_of_every_task_once(folders):
-    jobs, watch = [make_helped(), make_job()], Silence()
-    failing = {jobs[1].name}
-    work(jobs, folders, Crowd(failing=failing), size=2, watch=watch)
+def test_every_task_ends_once(folders):
+    jobs, crowd = [make_helped(), make_job()], Crowd()
+    watch = Silence(crowd.tick)
+    crowd.failing = {jobs[1].name}
+    work(jobs, folders, crowd, size=2, watch=watch)
     assert len(watch.endings) == 3
-    assert {name for name, failure in watch.endings if failure is not None} == failing
+    assert {name for name, failure in watch.endings if failure is not None} == crowd.failing
 
 
 def test_a_command_in_a_process_of_its_own_leaves_its_last_words(tmp_path):
-    process = processes.start(["train"], log=tmp_path / "runs" / "job.log")
-    assert process.wait() == 2
-    assert processes.last_words(tmp_path / "runs" / "job.log").startswith("DATA is missing")
+    runner.STOP.clear()
+    log = tmp_path / "runs" / "job.log"
+    assert runner.run_command(["train"], log=log, out=None) == 2
+    assert "DATA" in log.read_text()
+
+
+def test_an_interrupted_runner_stops_its_processes_which_keep_their_checkpoints(folders, monkeypatch):
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.2)
+    jobs = [make_job(seed=seed, train_steps=1_000_000, image_size=4, batch_size=8, threads=1) for seed in range(2)]
+
+    def interrupt():
+        if all(read_events(folders.runs / job.name) for job in jobs):
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(2) as executor, pytest.raises(KeyboardInterrupt):
+        Runner(folders, executor, workers=2, display=Silence(interrupt)).run(plan(jobs, folders))
+    for job in jobs:
+        folder = folders.runs / job.name
+        assert not runs.is_locked(folder)
+        assert list((folder / "checkpoints").glob("*.safetensors"))
+        assert not folders.is_done(job)
+
+
+def test_the_display_says_how_each_run_ended_and_how_long_the_rest_takes(folders, monkeypatch):
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
+    first, one, other = plan([make_helped(), make_helped(supervised_window=7)], folders)
+    console = Console(file=io.StringIO(), width=200)
+    seconds = {one.name: 5.0, other.name: 10.0}
+    display = Display([first, one, other], folders, console, seconds=seconds)
+    display.end(first, None)
+    display.start(one)
+    display.end(one, Failure(one.name, "the disk is full"))
+    before, after = console.file.getvalue().splitlines()
+    assert "left" not in before
+    assert after == f"2/3 {one.name}  failed: the disk is full  (20 seconds left)"
 
 
 @pytest.mark.slow
