@@ -1,4 +1,4 @@
-"""What README.md and the examples say works as written."""
+"""What README.md, the documentation site and the examples say works as written."""
 
 import re
 import runpy
@@ -7,42 +7,78 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+import auxrnn
 from auxrnn.cli import COMMANDS, parse_train
 from auxrnn.cli.data import DATA_COMMANDS
 from auxrnn.data.catalog import DATASETS
+from auxrnn.experiments.catalog import EXPERIMENTS
+from command import call
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "notebook.md"}
+SMALLER = ["--train-steps", "2", "--pretrain-steps", "0", "--hidden-size", "4", "--threads", "1"]
+"""What makes a training take seconds: what the documents show must run, not be good."""
 
 
-def commands():
-    return [line.split("#")[0].split() for line in README.splitlines() if line.startswith("    auxrnn ")]
+def shown(text):
+    """Return the commands that stand in blocks of their own, as words."""
+    return [line.split("#")[0].split() for line in text.splitlines() if line.startswith("    auxrnn ")]
 
 
-def test_every_command_in_the_readme_exists_and_its_training_settings_are_legal():
-    assert {words[1] for words in commands()} == {
-        "train",
-        "resume",
-        "evaluate",
-        "predict",
-        "models",
-        "cost",
-        "data",
-        "reproduce",
-        "report",
-        "bench",
-    }
-    for words in commands():
-        assert words[1] in COMMANDS
+def mentioned(text):
+    """Return the commands that stand inside sentences, as words."""
+    return [command.split() for command in re.findall(r"`(auxrnn [a-z][^`]*)`", text)]
+
+
+def python_blocks(text):
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def slugs(text):
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)", text, flags=re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Give a folder to work in that holds the files which the README names."""
+    Image.new("L", (14, 14)).save(tmp_path / "digit.png")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_commands_of_the_readme_run_in_their_order(folder):
+    *commands, experiment = shown(README)
+    assert [words[1] for words in commands] == ["train", "resume", "evaluate", "predict"]
+    for _auxrnn, name, *words in commands:
+        result = call(name, *words, *(SMALLER if name == "train" else []))
+        assert result.code == 0, result.err
+    # tests/experiments/test_reproduce.py runs every experiment at the smoke scale.
+    assert (experiment[1], experiment[2] in EXPERIMENTS) == ("reproduce", True)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_the_site_exists_and_its_training_settings_are_legal(page):
+    for words in shown(PAGES[page]) + mentioned(PAGES[page]):
+        assert words[1] in COMMANDS, words
+        if words[1] == "data":
+            assert words[2] in DATA_COMMANDS, words
+    for words in shown(PAGES[page]):
         if words[1] == "train":
             assert parse_train(words[2:]).run.data.data == words[2]
-        if words[1] == "data":
-            assert words[2] in DATA_COMMANDS
 
 
-def test_the_readme_shows_a_line_for_each_dataset_and_each_form_of_own_data():
-    trained = [words[2] for words in commands() if words[1] == "train"]
+def test_every_command_is_shown_somewhere():
+    everywhere = [words for text in (README, *PAGES.values()) for words in shown(text) + mentioned(text)]
+    assert {words[1] for words in everywhere} == set(COMMANDS)
+
+
+def test_the_page_of_data_has_a_line_for_each_dataset_and_each_kind_of_file():
+    trained = [words[2] for words in shown(PAGES["own-data.md"]) if words[1] == "train"]
     assert set(DATASETS) <= set(trained)
     for ending in ("/", ".csv", ".jsonl", ".npz", ".ts"):
         assert any(name.endswith(ending) for name in trained), ending
@@ -50,25 +86,38 @@ def test_the_readme_shows_a_line_for_each_dataset_and_each_form_of_own_data():
 
 def test_the_two_make_commands_exist():
     makefile = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^    make (\w+)", README, flags=re.MULTILINE)
-    assert targets == ["demo", "test"]
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    assert re.findall(r"^    make (\w+)", README, flags=re.MULTILINE) == ["demo", "test"]
+    for text in (README, *PAGES.values()):
+        for target in re.findall(r"(?:^    |`)make (\w+)", text, flags=re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_every_file_the_readme_points_at_exists():
-    links = re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r"`(examples/[^`]+)`", README)
-    assert len(links) >= 5
-    for link in links:
-        assert (ROOT / link).exists(), link
+def test_every_file_and_heading_the_readme_points_at_exists():
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", README)
+    assert len(links) >= 10
+    for name, heading in links:
+        assert (ROOT / name).exists(), name
+        assert not heading or heading in slugs((ROOT / name).read_text()), heading
 
 
-def test_the_python_of_the_readme_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    # The same lines with less training: what is shown must run, not be good.
-    code = code.replace("AuxRNNClassifier(", "AuxRNNClassifier(pretrain_steps=2, train_steps=2, ")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("page", ["README.md", "quickstart.md"])
+def test_the_python_of_the_documents_runs(page, folder):
+    blocks = python_blocks(README if page == "README.md" else PAGES[page])
+    assert blocks
+    for code in blocks:
+        if "RLSTM" in code and "RLSTM" not in auxrnn.__all__:
+            continue
+        if "load_run(" in code:
+            call("train", "digits", "--out", "runs/digits", *SMALLER)
+        shorter = code.replace("AuxRNNClassifier(", "AuxRNNClassifier(pretrain_steps=2, train_steps=2, ")
+        done = subprocess.run([sys.executable, "-c", shorter], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_version_has_its_place_in_the_changelog():
+    version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)[1]
+    released = re.findall(r"^## (\d\S*) - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert released[0] == version
 
 
 def test_the_example_of_a_training_loop_learns(capsys):

@@ -267,11 +267,12 @@ def is_finished(folder: Path) -> bool:
     return (folder / "model.safetensors").is_file()
 
 
-def load_run(folder: Path, *, weights: Weights | None = None) -> TrainedRun:
+def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRun:
     """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow.
 
     Unless others are named, the weights are the best on the validation split, of a run without one the final ones.
     """
+    folder = Path(folder)
     config = read_config(folder)
     if not is_finished(folder):
         raise RunError(f"{folder} has not finished training; `auxrnn resume {folder}` continues it")
