@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from auxrnn.errors import RunError as RunError
     from auxrnn.errors import UsageError as UsageError
     from auxrnn.estimator import AuxRNNClassifier as AuxRNNClassifier
+    from auxrnn.method import PLSTM as PLSTM
+    from auxrnn.method import RLSTM as RLSTM
     from auxrnn.models.cells.lstm import LSTM as LSTM
     from auxrnn.models.decoder import Decoder as Decoder
     from auxrnn.models.encoder import Encoder as Encoder
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from auxrnn.structs import Segments as Segments
     from auxrnn.structs import SequenceBatch as SequenceBatch
     from auxrnn.training.optimizers import RMSProp as RMSProp
+    from auxrnn.training.phases import true_token_probability as true_token_probability
 
 _MODULES = {
     "auxiliary.predict": ["Predict"],
@@ -44,6 +47,7 @@ _MODULES = {
     "config": ["RunConfig"],
     "errors": ["RunError", "UsageError"],
     "estimator": ["AuxRNNClassifier"],
+    "method": ["PLSTM", "RLSTM"],
     "models.cells.lstm": ["LSTM"],
     "models.decoder": ["Decoder"],
     "models.encoder": ["Encoder", "TokenEmbedding", "VectorEmbedding"],
@@ -54,6 +58,7 @@ _MODULES = {
     "streaming": ["Stream"],
     "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],
     "training.optimizers": ["RMSProp"],
+    "training.phases": ["true_token_probability"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

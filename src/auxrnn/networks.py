@@ -56,7 +56,7 @@ def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Draws(config.seed, "start", 0).rng("weights").initial_seed())
-        return _build_recurrent(config, spec) if preset.is_recurrent else _build_baseline(config, spec)
+        return Network(**build_parts(config, spec)._asdict()) if preset.is_recurrent else _build_baseline(config, spec)
 
 
 def count_weights(network: Trainable) -> int:
@@ -159,7 +159,17 @@ def _vocabulary_of(spec: InputSpec) -> int:
     return spec.vocabulary_size
 
 
-def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
+class NetworkParts(NamedTuple):
+    """What a `Network` is made of."""
+
+    encoder: Encoder
+    classifier: Head
+    objective: Objective | None
+    readout: Readout
+
+
+def build_parts(config: RunConfig, spec: InputSpec) -> NetworkParts:
+    """Build the parts of a recurrent network, with weights drawn from torch's global generator."""
     model = config.model
     embedding = _build_embedding(model, spec)
     cell = _build_cell(model, embedding.embedding_size, model.num_layers)
@@ -168,8 +178,7 @@ def _build_recurrent(config: RunConfig, spec: InputSpec) -> Network:
     readout: Readout = decided(model.readout)
     num_read = 2 if readout == "mean" else 1
     classifier = _build_head(model, num_read * cell.output_size, spec.num_classes)
-    objective = _build_objective(config, spec, encoder)
-    return Network(encoder, classifier=classifier, objective=objective, readout=readout)
+    return NetworkParts(encoder, classifier, _build_objective(config, spec, encoder), readout)
 
 
 def _build_cell(model: ModelConfig, input_size: int, num_layers: int) -> Recurrence:
