@@ -12,13 +12,25 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from auxrnn.report import theme
-from auxrnn.report.data_pictures import Shown, draw_images, draw_series, draw_texts
-from auxrnn.report.example_rows import MARGIN, WIDTH
-from auxrnn.report.image_pictures import MOST_STEPS, image_figure
-from auxrnn.report.series_pictures import series_figure, thin
-from auxrnn.report.text_pictures import NUM_CELLS, NUM_LAST, lay_out_steps, text_figure
+from auxrnn.report.charts import WIDE
+from auxrnn.report.data_pictures import (
+    BOX,
+    MOST_STEPS,
+    NUM_CELLS,
+    NUM_LAST,
+    Shown,
+    clean,
+    draw_images,
+    draw_series,
+    draw_texts,
+    image_figure,
+    lay_out_steps,
+    series_figure,
+    text_figure,
+    thin,
+)
 
-ODD = "\u6f22\u5b57 $\\frac$ \U0001f600\x00\x1b\n\u202e\ud800" + "W" * 400
+ODD = "\u6f22\u5b57 $\\frac$ \U0001f600\x00\x1b\n\u202e\ud800" + "ab c " * 100
 
 
 def make_images(count, height, width, channels=1):
@@ -40,28 +52,28 @@ def colors_of(axes):
     return np.asarray(image.get_array())
 
 
-def visible_texts(figure):
-    """All texts that are drawn; axes keep labels of ticks beyond their ends, which are not."""
-    yield from figure.texts
-    for axes in figure.axes:
-        yield from axes.texts
-        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            labels = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-            yield from (label for place, label in labels if axes.axison and low <= place <= high)
-            yield axis.label
-
-
 def boxes_of(figure):
     """The places of all texts that are drawn, in pixels of a plain screen from the bottom left."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
-    return {text: text.get_window_extent(renderer) for text in visible_texts(figure) if text.get_text().strip()}
+    texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
+    for axes in figure.axes:
+        texts += [*axes.texts, axes.title, axes._left_title, axes._right_title]
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            labels = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+            texts += [label for place, label in labels if axes.axison and low <= place <= high]
+            texts += [axis.label] if axes.axison else []
+    return {text: text.get_window_extent(renderer) for text in texts if text.get_text().strip() and text.get_visible()}
+
+
+def legend_of(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
 def assert_inside(figure):
     for text, box in boxes_of(figure).items():
         assert box.x0 >= 0, text
-        assert box.x1 <= WIDTH, text
+        assert box.x1 <= WIDE, text
         assert box.y0 >= 0, text
         assert box.y1 <= figure.bbox.height, text
 
@@ -78,7 +90,7 @@ def assert_inside(figure):
 def test_a_picture_is_a_png_twice_as_fine_as_a_plain_screen(draw):
     with Image.open(io.BytesIO(draw())) as image:
         assert image.format == "PNG"
-        assert image.width == 2 * WIDTH
+        assert image.width == 2 * WIDE
 
 
 @pytest.mark.parametrize(
@@ -132,15 +144,15 @@ def test_of_a_long_sequence_both_ends_are_shown_and_marked(is_permuted):
     assert np.array_equal(shown_T, np.concatenate([shown.value_T[:half, 0], shown.value_T[-half:, 0]]))
     rows = [tuple(line.get_ydata()) for line in picture.lines]
     assert rows == ([] if is_permuted else [(-0.5, 23.5), (35.5, 59.5)])
-    assert any("first and last 1,200" in text.get_text() for text in figure.texts)
+    assert "first and last 1,200" in figure.get_supxlabel()
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 40), (40, 1), (5, 3)])
 def test_images_of_any_shape_keep_it(size):
     picture, *_ = image_figure(make_images(1, *size), size=size, order_T=None, title="t").axes
+    FigureCanvasAgg(picture.figure).draw()
     box = picture.get_window_extent()
     assert box.height / box.width == pytest.approx(size[0] / size[1])
-    assert box.x0 >= MARGIN - 1e-6
 
 
 def test_series_end_together_and_what_is_missing_before_is_padding():
@@ -155,19 +167,17 @@ def test_series_end_together_and_what_is_missing_before_is_padding():
     assert words == ["padding"]
 
 
-def test_each_channel_has_the_color_of_its_number():
+def test_each_channel_has_a_look_of_its_own_and_a_number_in_the_legend():
     figure = series_figure(make_series(20, channels=12), title="t")
-    key = {text.get_text(): text.get_color() for text in figure.texts}
+    assert legend_of(figure) == ["channel 1", *map(str, range(2, 9))]
     lines = figure.axes[0].lines
-    assert [line.get_color() for line in lines] == [key[str(number)] for number in range(1, 9)]
     assert {line.get_linestyle() for line in lines[:4]} == {"-"}
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 8
-    assert any("first 8 of 12 channels" in text for text in key)
+    assert "first 8 of 12 channels" in figure.get_supxlabel()
 
 
-def test_one_channel_needs_no_key():
-    figure = series_figure(make_series(20, channels=1), title="t")
-    assert not any(text.get_text() in ("channel", "1") for text in figure.texts)
+def test_one_channel_needs_no_legend():
+    assert not series_figure(make_series(20, channels=1), title="t").legends
 
 
 @settings(max_examples=50)
@@ -208,7 +218,7 @@ def test_characters_outside_of_the_alphabet_are_marked_and_explained():
     colors = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
     assert colors["X"] == colors["4"] == theme.color("mark")
     assert theme.color("mark") not in (colors["a"], colors["0"])
-    assert {text.get_text(): text.get_color() for text in figure.texts}["not in the alphabet"] == theme.color("mark")
+    assert legend_of(figure) == ["not in the alphabet"]
 
 
 def test_bytes_are_spelled_where_they_are_letters():
@@ -250,7 +260,26 @@ def test_values_of_any_size_stay_beside_their_axes(scale):
 
 def test_no_text_lies_on_another():
     shown = [make_text("abc Xabc " * 30)._replace(title=ODD)] * 2
-    figure = text_figure(shown, title=ODD, unknown=4)
-    boxes = [box for text, box in boxes_of(figure).items() if text in figure.texts]
+    boxes = list(boxes_of(text_figure(shown, title=ODD, unknown=4)).values())
     assert len(boxes) > 6
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text, $5 and \u00e9", "plain text, $5 and \u00e9"),
+        ("line\nline\ttab\u00a0blank", "line line tab blank"),
+        ("\u6f22\x00\ud800\u202e\ufeff", BOX * 5),
+    ],
+)
+def test_what_cannot_be_drawn_becomes_a_box(text, expected):
+    assert clean(text) == expected
+
+
+def test_a_very_long_text_is_cut():
+    text = "a\u6f22 " * 10**6
+    figure = text_figure([Shown("x", np.zeros(len(text), np.int64), text)], title="t", unknown=4)
+    lines = [text.get_text() for text in figure.axes[0].texts if text.get_ha() == "left"]
+    assert len(lines) == 4
+    assert lines[-1].endswith("\u2026")
