@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from auxrnn.models.baselines.alignment import align_left, average_real, clear_padding, find_real
+from auxrnn.models.baselines.alignment import align_left, average_real, clear_padding, find_real, fix_length
 
 FIRST = [0, 3, 6]
 B, T, D = 3, 7, 2
+PADDING = 9
 
 
 def make_steps(shape):
@@ -68,3 +69,25 @@ def test_without_a_mask_all_steps_are_real():
     x_BTD = torch.randn(B, T, D, dtype=torch.float64)
     assert clear_padding(x_BTD, None) is x_BTD
     torch.testing.assert_close(average_real(x_BTD, None), x_BTD.sum(dim=1) / T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("num_steps", [1, 3, 5, 8])
+def test_rows_hold_their_first_tokens_and_padding_behind(num_steps):
+    x_BT = torch.tensor([[7, 7, 1, 2, 3], [1, 2, 3, 4, 5], [7, 7, 7, 7, 6]])
+    text_BT, length_B = fix_length(x_BT, torch.tensor([2, 0, 4]), num_steps=num_steps, padding=PADDING)
+    rows = [row[:num_steps] for row in ([1, 2, 3], [1, 2, 3, 4, 5], [6])]
+    assert text_BT.tolist() == [row + [PADDING] * (num_steps - len(row)) for row in rows]
+    assert length_B.tolist() == [len(row) for row in rows]
+
+
+def test_rows_without_first_columns_are_whole():
+    x_BT = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    text_BT, length_B = fix_length(x_BT, None, num_steps=4, padding=PADDING)
+    assert text_BT.tolist() == [[1, 2, 3, PADDING], [4, 5, 6, PADDING]]
+    assert length_B.tolist() == [3, 3]
+
+
+def test_the_tokens_that_came_in_stay_as_they_are():
+    x_BT = torch.tensor([[7, 1], [2, 3]])
+    fix_length(x_BT, torch.tensor([1, 0]), num_steps=2, padding=PADDING)
+    assert x_BT.tolist() == [[7, 1], [2, 3]]

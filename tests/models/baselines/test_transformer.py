@@ -8,8 +8,7 @@ from attention_models import FUSED, Operations, check_equal, check_linear_cost, 
 from torch import nn
 
 from auxrnn.models.baselines.alignment import find_real
-from auxrnn.models.baselines.attention import Projections
-from auxrnn.models.baselines.steps import StepEmbedding, compute_positions
+from auxrnn.models.baselines.attention import Projections, StepEmbedding, compute_positions
 from auxrnn.models.baselines.transformer import Transformer
 from auxrnn.models.heads import Head
 

@@ -1,8 +1,9 @@
-"""Rows that end together, moved so that they begin together: what models that count from the beginning need."""
+"""Rows that end together, moved so that they begin together, and cut or padded to one length."""
 
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -19,8 +20,7 @@ class Aligned(NamedTuple):
 def align_left(x_BT: Steps, first_B: Int[Tensor, " B"] | None) -> Aligned:
     """Shift each row so that it begins at column 0; without `first_B` the steps come back as they are, uncopied.
 
-    What stands behind a row means nothing, but it is finite where the row is: none of the padding that came in is
-    kept, the row's last step is repeated instead.
+    What stands behind a row has no meaning, but it is finite where the row is: the row's last step is repeated there.
     """
     num_rows, num_columns = x_BT.shape[:2]
     if first_B is None:
@@ -31,18 +31,27 @@ def align_left(x_BT: Steps, first_B: Int[Tensor, " B"] | None) -> Aligned:
     return Aligned(x_BT[row_B1, column_BT], num_columns - first_B)
 
 
+def fix_length(x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None, *, num_steps: int, padding: int) -> Aligned:
+    """Return the first `num_steps` tokens of each row, from column 0 on, with `padding` behind shorter rows."""
+    aligned = align_left(x_BT, first_B)
+    length_B = aligned.length_B.clamp(max=num_steps)
+    # A negative amount of padding cuts.
+    cut_BT = F.pad(aligned.x_BT, (0, num_steps - x_BT.shape[1]))
+    return Aligned(cut_BT.masked_fill(~find_real(length_B, num_steps), padding), length_B)
+
+
 def find_real(length_B: Int[Tensor, " B"], num_columns: int) -> Bool[Tensor, "B T"]:
-    """Tell which columns of left-aligned rows hold a step of the row; the others are padding."""
+    """Mark which columns of left-aligned rows hold a step of the row; the others are padding."""
     return torch.arange(num_columns, device=length_B.device) < length_B.unsqueeze(1)
 
 
 def clear_padding(x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-    """Put zeros where no step is real; None says that all are."""
+    """Return zeros where no step is real; None means that all are."""
     return x_BTH if real_BT is None else x_BTH.masked_fill(~real_BT.unsqueeze(2), 0)
 
 
 def average_real(x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B H"]:
-    """Give the mean over the real steps of each row; None says that all are."""
+    """Return the mean over the real steps of each row; None means that all are."""
     if real_BT is None:
         return x_BTH.mean(dim=1)
     return clear_padding(x_BTH, real_BT).sum(dim=1) / real_BT.sum(dim=1, keepdim=True)

@@ -11,27 +11,34 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from auxrnn.models.baselines.alignment import fix_length
 from auxrnn.models.baselines.dropout import Dropout
-from auxrnn.models.baselines.text_window import fix_length
 
 
-class Layer(NamedTuple):
+class ConvolutionSizes(NamedTuple):
     """One convolution, without padding, and the non-overlapping max-pool behind it (1: none)."""
 
     kernel_size: int
     pool_size: int
 
 
-class Sizes(NamedTuple):
-    """What tells the small network from the large one (their tables 1 and 2)."""
+class CharCNNSizes(NamedTuple):
+    """How the small network and the large one differ (their tables 1 and 2)."""
 
     num_filters: int
     dense_size: int
     init_std: float
 
 
-LAYERS = (Layer(7, 3), Layer(7, 3), Layer(3, 1), Layer(3, 1), Layer(3, 1), Layer(3, 3))
-SIZES = {"small": Sizes(256, 1024, 0.05), "large": Sizes(1024, 2048, 0.02)}
+LAYERS = (
+    ConvolutionSizes(7, 3),
+    ConvolutionSizes(7, 3),
+    ConvolutionSizes(3, 1),
+    ConvolutionSizes(3, 1),
+    ConvolutionSizes(3, 1),
+    ConvolutionSizes(3, 3),
+)
+SIZES = {"small": CharCNNSizes(256, 1024, 0.05), "large": CharCNNSizes(1024, 2048, 0.02)}
 
 
 class CharCNN(nn.Module):
@@ -67,14 +74,14 @@ class CharCNN(nn.Module):
             nn.init.normal_(parameter, std=init_std)
 
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
-        """Give the last dense layer's features; the cost of the convolutions grows with the longest row."""
+        """Return the last dense layer's features; the cost of the convolutions grows with the longest row."""
         text_BT, length_B = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
         num_frames = min(self.num_frames, count_unlike_frames(int(length_B.max())))
         h_BHW = self.convolve(text_BT[:, : count_steps(num_frames)])
         return self.dense(repeat_last(h_BHW, num_frames=self.num_frames).flatten(1))  # type: ignore[no-any-return]
 
     def convolve(self, x_BT: Int[Tensor, "B T"]) -> Float[Tensor, "B H W"]:
-        """Give the frames behind the last pool, as many as `x_BT` has columns for."""
+        """Return the frames behind the last pool, as many as `x_BT` has columns for."""
         h_BHW = F.relu(F.max_pool1d(convolve_one_hot(x_BT, self.first), LAYERS[0].pool_size))
         for convolution, layer in zip(self.others, LAYERS[1:], strict=True):
             # The larger of two numbers is rectified to the larger of the rectified two: pooling first saves work.
@@ -83,7 +90,7 @@ class CharCNN(nn.Module):
 
 
 def convolve_one_hot(x_BT: Int[Tensor, "B T"], convolution: nn.Conv1d) -> Float[Tensor, "B H W"]:
-    """Give what `convolution` does on the one-hot vectors of tokens; one more than the last token is all zeros.
+    """Return what `convolution` does on the one-hot vectors of tokens; one more than the last token is all zeros.
 
     Every column of a kernel is a table with a row for each token, and a frame is the sum of K rows: no products.
     """
@@ -105,21 +112,21 @@ def repeat_last(h_BHW: Float[Tensor, "B H W"], *, num_frames: int) -> Float[Tens
 
 
 def count_frames(num_steps: int) -> int:
-    """Tell how many frames a text of `num_steps` characters has behind the last pool."""
+    """Return how many frames a text of `num_steps` characters has behind the last pool."""
     for layer in LAYERS:
         num_steps = (num_steps - layer.kernel_size + 1) // layer.pool_size
     return num_steps
 
 
 def count_steps(num_frames: int) -> int:
-    """Tell how many characters `num_frames` frames see: the shortest text that has so many."""
+    """Return how many characters `num_frames` frames see: the shortest text that has so many."""
     for layer in reversed(LAYERS):
         num_frames = num_frames * layer.pool_size + layer.kernel_size - 1
     return num_frames
 
 
 def count_unlike_frames(length: int) -> int:
-    """Tell how many frames suffice for a text of `length` characters: the frames that see any, and one that does not.
+    """Return how many frames suffice for a text of `length` characters: the frames that see any, and one that does not.
 
     All frames behind that one see padding alone, and so are the same.
     """

@@ -8,9 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import align_left, find_real
+from auxrnn.models.baselines.alignment import align_left, find_real, fix_length
 from auxrnn.models.baselines.dropout import Dropout
-from auxrnn.models.baselines.text_window import fix_length
 
 KERNEL_SIZES = (5, 5, 3)
 POOL_SIZE = 2
@@ -41,7 +40,7 @@ class ConvRNN(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
-        """Give the last states of both directions, forward first; the cost grows with the longest row."""
+        """Return the last states of both directions, forward first; the cost grows with the longest row."""
         text_BT, length_B = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
         h_BHW, length_B = self.convolve(text_BT[:, : int(length_B.max())], length_B)
         h_BWH = self.dropout(h_BHW).transpose(1, 2)
@@ -50,7 +49,7 @@ class ConvRNN(nn.Module):
     def convolve(
         self, x_BT: Int[Tensor, "B T"], length_B: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B H W"], Int[Tensor, " B"]]:
-        """Give the frames behind the last pool, zero behind each row's end, and how many each row has."""
+        """Return the frames behind the last pool, zero behind each row's end, and how many each row has."""
         h_BHW = self.embedding(x_BT).transpose(1, 2)
         for convolution in self.convolutions:
             # Rectified frames are never below the zeros behind a row: an odd last frame is pooled with one of them.
@@ -59,7 +58,7 @@ class ConvRNN(nn.Module):
         return h_BHW, length_B
 
     def read_both_ways(self, h_BWH: Float[Tensor, "B W H"], length_B: Int[Tensor, " B"]) -> Float[Tensor, "B F"]:
-        """Give the states after each row's last frame, read from its first, and after its first, read from its last."""
+        """Return the last states of an LSTM over each row's frames, and of another over its frames in reverse."""
         reversed_BWH = align_left(h_BWH.flip(1), h_BWH.shape[1] - length_B).x_BT
         row_B = torch.arange(len(h_BWH), device=h_BWH.device)
         forward_BWH, _ = self.forward_lstm(h_BWH)

@@ -11,10 +11,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from auxrnn.models.baselines.alignment import clear_padding
-from auxrnn.models.baselines.attention import Projections, attend
+from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, Projections, StepEmbedding, attend
 from auxrnn.models.baselines.dropout import Dropout
-from auxrnn.models.baselines.prenorm import PreNormBlock, PreNormStack
-from auxrnn.models.baselines.steps import StepEmbedding
 from auxrnn.structs import Steps
 
 INNER_KERNEL, OUTER_KERNEL = 3, 31
@@ -62,7 +60,7 @@ class DMCA(nn.Module):
         self.stack = PreNormStack(embedding, blocks=blocks)
 
     def forward(self, x_BT: Steps, first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B H"]:
-        """Give the features of each sequence; padding before `first_B` changes nothing."""
+        """Return the features of each sequence; padding before `first_B` changes nothing."""
         features_BH: Tensor = self.stack(x_BT, first_B)
         return features_BH
 
@@ -77,7 +75,7 @@ class LocalAttention(nn.Module):
         self.block_reach = block_reach
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-        """Give what each step found near itself; None says that all steps are real."""
+        """Return what each step found near itself; None means that all steps are real."""
         maps = self.maps
         query_BTH, key_BTH, value_BTH = maps.query(x_BTH), maps.key(x_BTH), maps.value(x_BTH)
         if x_BTH.shape[1] <= self.block_length:
@@ -132,7 +130,7 @@ class CompressedAttention(nn.Module):
         self.compress_value = nn.Linear(compression * hidden_size, hidden_size)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-        """Give what each step found; a window with one real step counts, None says that all steps are real."""
+        """Return what each step found; a window with one real step counts, None means that all steps are real."""
         maps = self.maps
         found_BTH = attend(
             maps.query(x_BTH),
@@ -161,7 +159,7 @@ class ConvolutionalFeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-        """Mix neighboring steps of a row; None says that all steps are real."""
+        """Mix neighboring steps of a row; None means that all steps are real."""
         hidden_BTH = self.dropout(F.relu(self.inner(x_BTH, real_BT)))
         y_BTH: Tensor = self.outer(hidden_BTH, real_BT)
         return y_BTH
@@ -178,7 +176,7 @@ class SeparableConvolution(nn.Module):
         self.mix = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-        """Give as many steps as came in; zeros stand outside a row."""
+        """Return as many steps as came in; zeros stand outside a row."""
         x_BH1T = clear_padding(x_BTH, real_BT).transpose(1, 2).unsqueeze(2)
         # As an image of height 1: torch then keeps the channels last, which spares two transpositions.
         y_BH1T = F.conv2d(

@@ -4,10 +4,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.attention import SelfAttention
+from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, SelfAttention, StepEmbedding
 from auxrnn.models.baselines.dropout import Dropout
-from auxrnn.models.baselines.prenorm import PreNormBlock, PreNormStack
-from auxrnn.models.baselines.steps import StepEmbedding
 from auxrnn.structs import Steps
 
 
@@ -44,7 +42,7 @@ class Transformer(nn.Module):
         self.stack = PreNormStack(embedding, blocks=blocks)
 
     def forward(self, x_BT: Steps, first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B H"]:
-        """Give the features of each sequence; padding before `first_B` changes nothing."""
+        """Return the features of each sequence; padding before `first_B` changes nothing."""
         features_BH: Tensor = self.stack(x_BT, first_B)
         return features_BH
 

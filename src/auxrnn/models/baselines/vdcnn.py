@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.text_window import fix_length
+from auxrnn.models.baselines.alignment import fix_length
 
 KERNEL_SIZE = 3
 NUM_FILTERS = (64, 128, 256, 512)
@@ -48,7 +48,7 @@ class VDCNN(nn.Module):
                 initialize(module)
 
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
-        """Give the last dense layer's features; the cost is that of `num_steps` steps, however short the rows."""
+        """Return the last dense layer's features; the cost is that of `num_steps` steps, however short the rows."""
         text_BT, _ = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
         h_BHW = self.stages(self.convolution(self.embedding(text_BT).transpose(1, 2)))
         return self.dense(keep_largest(h_BHW, num_kept=NUM_KEPT).flatten(1))  # type: ignore[no-any-return]
@@ -90,7 +90,7 @@ def initialize(layer: nn.Conv1d | nn.Linear) -> None:
 
 
 def count_fewest_steps() -> int:
-    """Tell how short a text may be: each pool leaves half of its frames, rounded up, and k-max pooling needs its k."""
+    """Return how short a text may be: each pool halves its frames, rounded up, and k-max pooling needs k."""
     num_frames = NUM_KEPT
     for _ in NUM_FILTERS[1:]:
         num_frames = 2 * num_frames - 1
