@@ -12,7 +12,8 @@ from stacks import BUILDS
 
 COMPILER = shutil.which("g++")
 KERNEL = Path(library.__file__).parent
-COMMON = ["-std=c++17", "-O1", "-g1", "-ffp-contract=fast", "-pthread", f"-I{KERNEL}"]
+# Not optimized: that takes a third of the time to compile, and every access is watched all the same.
+COMMON = ["-std=c++17", "-O0", "-g1", "-ffp-contract=fast", "-pthread", f"-I{KERNEL}"]
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 THREAD = ["-fsanitize=thread"]
 
@@ -48,7 +49,7 @@ def run_program(program):
 def driver(tmp_path_factory):
     """Compile the program that calls the kernel, without a sanitizer: its arrays are watched all the same."""
     path = tmp_path_factory.mktemp("driver") / "driver.o"
-    done = compile_with(["-c"], Path(__file__).with_name("driver.cpp"), to=path)
+    done = compile_with(["-c", "-O1"], Path(__file__).with_name("driver.cpp"), to=path)
     assert done.returncode == 0, done.stderr
     return path
 
@@ -73,7 +74,9 @@ def check(driver, flags, program):
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted({"portable", *BUILDS}))
+@pytest.mark.parametrize(
+    "name", [*BUILDS[:1], *(pytest.param(name, marks=pytest.mark.slow) for name in BUILDS[1:] or ["portable"])]
+)
 def test_no_access_out_of_bounds_no_leak_and_nothing_undefined(driver, skip_without, tmp_path, name):
     skip_without(ADDRESS)
     check(driver, [*ADDRESS, *read_flags(name)], tmp_path / "program")

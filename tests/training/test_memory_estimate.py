@@ -26,7 +26,10 @@ def measure_cost(*words):
     "words",
     [
         ["lstm", "--supervised-window", "full", "--length", "800"],
-        ["lstm", "--objective", "reconstruct", "--length", "400", "--num-segments", "20", "--segment-length", "15"],
+        pytest.param(
+            ["lstm", "--objective", "reconstruct", "--length", "400", "--num-segments", "20", "--segment-length", "15"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(["lstm", "--objective", "reconstruct", "--length", "1200"], marks=pytest.mark.slow),
         pytest.param(["lstm", "--objective", "predict", "--length", "1200"], marks=pytest.mark.slow),
         pytest.param(["gru", "--supervised-window", "full", "--length", "600"], marks=pytest.mark.slow),
