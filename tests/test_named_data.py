@@ -1,4 +1,4 @@
-"""The paper's datasets, on the real files where this machine has them, and made-up tasks train and predict by name."""
+"""The paper's datasets, on real files if this machine has them, and synthetic tasks train and predict by name."""
 
 import json
 import re
@@ -57,10 +57,10 @@ def test_stanford_dogs_need_a_size():
 
 
 @pytest.mark.parametrize(("name", "classes"), [("adding", 19), ("recall", 8), ("needle", 10)])
-def test_made_up_tasks_train_evaluate_and_predict_by_name_at_any_length(name, classes, tmp_path):
+def test_synthetic_tasks_train_evaluate_and_predict_by_name_at_any_length(name, classes, tmp_path):
     words = ["--length", "25", "--max-length", "20", "--read-backward", "--validation-fraction", "0.25"]
     result = train(tmp_path / "run", *TWO_AND_TWO, *words, "--label-fraction", "0.5", data=name)
-    divided = r"\d+ sequences to train \(\d+ without a label\), \d+ to choose by, 2,000 to test"
+    divided = r"[\d,]+ training \([\d,]+ without a label\), [\d,]+ validation and 2,000 test sequences"
     assert re.search(rf"{divided} \(validation drawn\); {classes} classes; 20 steps", result.err)
     evaluated = json.loads(call("evaluate", tmp_path / "run", "--json").out)
     assert (evaluated["examples"], len(evaluated["recall"])) == (2000, classes)
@@ -68,7 +68,7 @@ def test_made_up_tasks_train_evaluate_and_predict_by_name_at_any_length(name, cl
     assert len(answers(tmp_path / "run", tmp_path / "new.txt")) == 2
 
 
-def test_a_made_up_task_is_listed_fetched_and_checked_by_name():
+def test_a_synthetic_task_is_listed_fetched_and_checked_by_name():
     listed = json.loads(call("data", "list", "--json").out)["adding"]
     assert (listed["at_hand"], listed["download_bytes"], listed["num_classes"]) == (True, 0, 19)
     sentence = "adding needs no download\n"

@@ -105,7 +105,7 @@ def test_every_kind_is_checked_trained_evaluated_resumed_and_predicted(kind, tmp
     assert checked.out.endswith("training would start\n")
     run = tmp_path / "run"
     result = train(run, *words)
-    assert "to train" in result.err
+    assert " test sequences" in result.err
     evaluated = json.loads(call("evaluate", run, "--json").out)
     assert evaluated["examples"] > 0
     names = list(evaluated["recall"])
@@ -203,7 +203,7 @@ def test_rows_without_a_label_pretrain_and_are_left_out_afterwards(tmp_path):
     result = train(tmp_path / "run", path, "--unlabeled", tmp_path / "more.txt", "--pretrain-epochs", "1",
                    "--train-epochs", "1", "--pretrain-steps", "None", "--train-steps", "None",
                    "--validation-fraction", "0")  # fmt: skip
-    assert "59 sequences to train (27 without a label), 8 to test (test drawn)" in result.err
+    assert "59 training (27 without a label) and 8 test sequences (test drawn)" in result.err
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     last = {event["phase"]: event["step"] for event in map(json.loads, lines)}
     assert last == {"pretrain": 8, "joint": 4}
@@ -211,17 +211,17 @@ def test_rows_without_a_label_pretrain_and_are_left_out_afterwards(tmp_path):
 
 def test_a_fraction_of_labels_leaves_the_rest_for_pretraining(tmp_path):
     result = train(tmp_path / "run", write_csv(tmp_path / "reviews.csv"), "--label-fraction", "0.25")
-    assert "48 sequences to train (36 without a label), 12 to test (test drawn)" in result.err
+    assert "48 training (36 without a label) and 12 test sequences (test drawn)" in result.err
 
 
 def test_a_test_file_of_its_own_is_used_and_a_second_one_refused(tmp_path):
     path, test = write_csv(tmp_path / "reviews.csv"), write_csv(tmp_path / "held_out.csv", 10)
     result = train(tmp_path / "run", path, "--test-data", test, "--validation-fraction", "0")
-    assert "60 sequences to train, 10 to test; 2 classes" in result.err
+    assert "60 training and 10 test sequences; 2 classes" in result.err
     series = write_ts(tmp_path)
     refused = call("train", series, *TINY, "--test-data", series, "--out", tmp_path / "no")
     assert (refused.code, refused.err.count("\n")) == (2, refused.err.count("\n"))
-    assert "has a test split of its own; leave --test-data out" in refused.err
+    assert "has a test split of its own; remove --test-data" in refused.err
 
 
 def test_data_that_changed_since_a_run_began_is_not_mixed_with_it(tmp_path):
@@ -313,7 +313,7 @@ def test_a_broken_picture_is_left_out_and_named_at_every_start(tmp_path):
     photos = write_images(tmp_path / "photos")
     (photos / "cat" / "broken.png").write_bytes(b"\x89PNG nothing more")
     for name in ("first", "second"):
-        assert "1 left out: " in (said := train(tmp_path / name, photos).err)
+        assert "1 skipped: " in (said := train(tmp_path / name, photos).err)
         assert "broken.png cannot be read as an image" in said
 
 

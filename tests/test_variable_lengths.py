@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from auxrnn.bptt import final_window, states_at
 from auxrnn.data.batches import to_batch
-from auxrnn.data.sequences import Encoding, Flat, Split
+from auxrnn.data.formats import Encoding
+from auxrnn.data.sequences import Flat, Split
 from auxrnn.models.network import Losses, classification_loss
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten

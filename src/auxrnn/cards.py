@@ -9,9 +9,9 @@ import numpy as np
 from auxrnn.config import RunConfig
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.fitting import adopt, fit, measure_constant_loss, settle
-from auxrnn.data.formats import Format, from_plain, step_kind, to_plain
+from auxrnn.data.formats import Encoding, Format, from_plain, make_encoding, step_kind, to_plain
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Encoding, Split, make_encoding
+from auxrnn.data.sequences import Split
 from auxrnn.data.splits import Division, divide
 from auxrnn.errors import RunError
 from auxrnn.networks import InputSpec

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from auxrnn.config import DataConfig
 from auxrnn.data.batches import Batches, by_length, draw_batches, in_order, to_batch
 from auxrnn.data.datasets import load
-from auxrnn.data.sequences import Encoding, Flat, Split, from_array
+from auxrnn.data.formats import Encoding
+from auxrnn.data.sequences import Flat, Split, from_array
 from auxrnn.structs import Draws
 
 SEEDS = st.integers(0, 2**31)

@@ -18,11 +18,12 @@ from auxrnn.config import DataConfig
 from auxrnn.data import cache
 from auxrnn.data.cache import describe_appearance, find_checksum
 from auxrnn.data.examples import Example, Source, Understood
-from auxrnn.data.folders import Paths, find_files
+from auxrnn.data.folders import find_files
+from auxrnn.data.formats import Encoding
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.paths import find_source
 from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
-from auxrnn.data.sequences import Encoding, Flat, Split
+from auxrnn.data.sequences import Flat, Split
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.tables.table import TableOptions, table_source
 from auxrnn.data.texts import TextFormat
@@ -214,7 +215,7 @@ def test_the_space_is_said_before_the_first_example_is_read(tmp_path, root, capl
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.INFO):
         cache.load(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
-    assert said == [f"reading made up once; decoded it takes up to 7.4 GB in {root}"]
+    assert said == [f"reading made up; the decoded data takes up to 7.4 GB in {root}"]
     caplog.clear()
     cache.load(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
     assert caplog.messages == []
@@ -358,7 +359,7 @@ def test_files_that_change_while_they_are_read_are_not_kept(tmp_path, root, asse
 
     with pytest.raises(RunError) as error:
         cache.load(made_source(file, read_examples))
-    assert_one_sentence(error, "made up changed while it was read; start again")
+    assert_one_sentence(error, "made up changed while it was read; run again")
     assert entries(root) == []
 
 
@@ -388,7 +389,7 @@ def test_a_damaged_entry_is_one_sentence(name, share, tmp_path, root, assert_one
         (entry / name).write_bytes(content[: int(share * len(content))])
     with pytest.raises(RunError) as error:
         cache.load(table_of(tmp_path / "texts.csv"))
-    assert_one_sentence(error, entry, "is damaged; delete that folder, and the data is read again")
+    assert_one_sentence(error, entry, "is damaged; delete that folder to have the data read again")
 
 
 def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path, root, assert_one_sentence):
@@ -409,7 +410,7 @@ def test_a_file_that_is_gone_is_one_sentence(tmp_path, assert_one_sentence):
 def test_a_test_split_is_not_given_twice(tmp_path):
     write_images(tmp_path / "photos", parts=("train", "test"))
     sources = [*folder_of(tmp_path / "photos"), (folder_of(tmp_path / "photos")[0][0], "test")]
-    with pytest.raises(UsageError, match="has a test split of its own; leave --test-data out"):
+    with pytest.raises(UsageError, match="has a test split of its own; remove --test-data"):
         cache.load(sources)
 
 
@@ -429,17 +430,14 @@ def test_a_checksum_depends_on_contents_and_names_below_the_folder_alone(tmp_pat
     assert check(write(tmp_path / "fourth", a="1", c="2")) != first
 
 
-def test_paths_that_are_made_late_are_those_that_are_made_at_once(tmp_path, monkeypatch):
+def test_files_look_the_same_from_everywhere(tmp_path, monkeypatch):
     write_images(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
-    for folder in (Path("photos"), tmp_path / "photos"):
-        tree = find_files(folder, suffixes=[".png"])
-        paths = tree.paths()
-        assert list(paths) == [folder.joinpath(*names) for names in tree.files]
-        assert (len(paths), [paths[0], *paths[1:]]) == (12, list(paths))
-    relative = find_files(Path("photos"), suffixes=[".png"]).paths()
-    assert describe_appearance(relative) == describe_appearance(list(paths)) == describe_appearance(paths)
-    assert describe_appearance(Paths(relative.names[:-1])) != describe_appearance(relative)
+    relative, absolute = (
+        find_files(folder, suffixes=[".png"]).paths() for folder in (Path("photos"), tmp_path / "photos")
+    )
+    assert relative == [path.relative_to(tmp_path) for path in absolute]
+    assert describe_appearance(relative) == describe_appearance(absolute) != describe_appearance(absolute[:-1])
 
 
 @given(

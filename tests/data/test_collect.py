@@ -32,7 +32,7 @@ def gather(*examples, **options):
 
 def test_values_lie_one_after_the_other_and_keep_their_labels_and_parts():
     source = source_of(("b", 2, "train"), ("a", 1, "train"), (None, 3, "train"), ("b", 1, "test"))
-    loaded = load_in_memory([(source, None)], Problems())
+    loaded = load_in_memory([(source, None)])
     assert loaded.flat.value_K.ravel().tolist() == [0, 0, 1, 2, 2, 2, 3]
     assert loaded.flat.begin_N1.tolist() == [0, 2, 3, 6, 7]
     assert loaded.table.label_N.tolist() == [1, 0, NO_LABEL, 1]

@@ -5,7 +5,8 @@ import pytest
 
 from auxrnn.data import fitting
 from auxrnn.data.fitting import measure_constant_loss
-from auxrnn.data.sequences import Encoding, Flat, Split, from_array
+from auxrnn.data.formats import Encoding
+from auxrnn.data.sequences import Flat, Split, from_array
 
 
 def make_tokens(token_K, num_sequences):

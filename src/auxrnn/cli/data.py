@@ -16,9 +16,8 @@ from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, error_console, print_json, say
 from auxrnn.config import DataConfig, RunConfig
 from auxrnn.data.catalog import DATASETS, fetch
-from auxrnn.data.checking import Findings, check
 from auxrnn.data.fetching.local_files import is_at_hand
-from auxrnn.data.summary import count_lengths, measure_lengths
+from auxrnn.data.summary import Findings, check, count_lengths, measure_lengths
 from auxrnn.errors import UsageError, nearest
 from auxrnn.files import cache_dir, describe_bytes, write_aside
 from auxrnn.progress import ReadingProgress
@@ -199,8 +198,8 @@ def _print_findings(name: str, findings: Findings) -> None:
         _print_lengths(findings.length_N)
     problems = findings.problems
     for title, sentences, count in (
-        ("left out", problems.skipped, problems.num_skipped),
-        ("wrong", problems.refused, problems.num_refused),
+        ("skipped", problems.skipped, problems.num_skipped),
+        ("error", problems.refused, problems.num_refused),
     ):
         for sentence in sentences[:MOST_PROBLEMS]:
             print(f"{title}: {sentence}")

@@ -19,9 +19,8 @@ from auxrnn.arguments import parse
 from auxrnn.cli.output import Flag, RunFolder, print_json, say
 from auxrnn.data.batches import by_length, in_order
 from auxrnn.data.examples import Problems
-from auxrnn.data.formats import Format, step_kind
+from auxrnn.data.formats import Format, make_encoding, step_kind
 from auxrnn.data.inputs import STANDARD_INPUT, Inputs, count_unknown, read_inputs
-from auxrnn.data.sequences import make_encoding
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError

@@ -11,13 +11,13 @@ from auxrnn.data.sequences import Split
 from auxrnn.structs import Draws, SequenceBatch
 
 POOL_BATCHES = 50
-"""How many batches of shuffled examples are sorted by length together: more waste less, and shuffle less."""
+"""Batches of shuffled examples that are sorted by length together: more waste less padding, but shuffle less."""
 
 
 class Batches:
     """The batch of each update as a pure function of seed, phase and step; every epoch holds each example once.
 
-    Sequences of different lengths are bucketed: those of a batch are about as long as each other.
+    Batches are bucketed by length.
     """
 
     def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
@@ -29,20 +29,20 @@ class Batches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many batches hold every example once; one may be smaller."""
+        """Number of batches that hold every example once; one may be smaller."""
         return math.ceil(self.split.num_examples / self.batch_size)
 
     def at(self, step: int, *, phase: str) -> SequenceBatch:
-        """Give the batch of an update of a phase, counted from 0."""
+        """Return the batch of an update of a phase, counted from 0."""
         epoch, index = divmod(step, self.steps_per_epoch)
         return to_batch(self.split.select(self._shuffled(phase, epoch)[index]))
 
     def average_columns(self, phase: str) -> float:
-        """Give how many columns the batches of an epoch have on average, padding counted in."""
+        """Return the mean number of columns of the batches of an epoch, including padding."""
         return float(np.mean([self._length_N[index_B].max() for index_B in self._shuffled(phase, 0)]))
 
     def _shuffled(self, phase: str, epoch: int) -> list[Int64[np.ndarray, " B"]]:
-        """Give the batches of an epoch; the last epoch asked for is remembered, which changes no result."""
+        """Return the batches of an epoch; those of the last epoch are remembered."""
         if self._order is None or self._order[0] != (phase, epoch):
             draws = Draws(self.seed, phase, epoch)
             self._order = (phase, epoch), draw_batches(self._length_N, batch_size=self.batch_size, draws=draws)
@@ -64,7 +64,7 @@ def draw_batches(length_N: Int64[np.ndarray, " N"], *, batch_size: int, draws: D
 
 
 def by_length(split: Split) -> Int64[np.ndarray, " N"]:
-    """Give the order in which a split is read fastest; its own where all sequences have one length."""
+    """Return the order in which a split is read fastest; its own if all sequences have one length."""
     return np.argsort(split.length_N, kind="stable")
 
 
@@ -75,7 +75,7 @@ def in_order(split: Split, batch_size: int) -> Iterator[SequenceBatch]:
 
 
 def to_batch(split: Split) -> SequenceBatch:
-    """Give examples as one batch: rows that end together."""
+    """Return examples as one batch, in rows that end together."""
     x_NT, first_N = split.align()
     first_B = torch.from_numpy(first_N) if first_N.any() else None
     return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B)

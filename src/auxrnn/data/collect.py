@@ -1,4 +1,4 @@
-"""From examples one by one to flat arrays, class numbers, and what can be said of the whole.
+"""Collecting single examples into flat arrays, class numbers and facts about the whole.
 
 Dimension letters: `N` examples, `K` steps of all sequences together.
 """
@@ -22,7 +22,7 @@ NO_PART = -1
 BUFFER_BYTES = 2**22
 
 Observe = Callable[[int, int | None], None]
-"""Told how many examples are read, of how many (None: not known)."""
+"""Called with the number of examples read so far, and of all (None: unknown)."""
 
 
 class Table(NamedTuple):
@@ -31,27 +31,27 @@ class Table(NamedTuple):
     begin_N1: Int64[np.ndarray, " N1"]
     label_N: Int64[np.ndarray, " N"]
     part_N: Int8[np.ndarray, " N"]
-    """Which of `PARTS` the files put it in, or `NO_PART`."""
+    """Index in `PARTS` of the split that the files put it in, or `NO_PART`."""
     origin_N: Int64[np.ndarray, " N"]
-    """The row of the picture that it is a crop of; its own row otherwise."""
+    """Row of the picture that it is a crop of; its own row otherwise."""
 
 
 class Facts(NamedTuple):
-    """What is known of the whole: plain values, all that a second start needs."""
+    """What is known about the whole: plain values that are kept beside the arrays."""
 
     description: str
     format: Format
     class_names: tuple[str, ...]
     dtype: str
     num_features: int | None
-    """Features of a step; None where a step is one token."""
+    """Features of a step; None if a step is one token."""
     num_skipped: int
     skipped: tuple[str, ...]
 
 
 @dataclass
 class Collector:
-    """Takes examples one by one: their values go to a file, the rest is kept."""
+    """Takes examples one by one: their values go to a file, the rest stays in memory."""
 
     file: BufferedIOBase
     problems: Problems
@@ -67,7 +67,7 @@ class Collector:
     full_row: int = 0
 
     def add(self, example: Example) -> None:
-        """Take one example, or say why not."""
+        """Add one example, or report what is wrong with it."""
         value_T = example.value_T
         first = value_T if self.first_value is None else self.first_value
         if not len(value_T):
@@ -85,7 +85,7 @@ class Collector:
         self._note(example)
 
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the buffer to the file."""
         self.file.write(self.buffer)
         self.buffer.clear()
 
@@ -101,7 +101,7 @@ class Collector:
         self.first_place.setdefault(number, example.place)
 
     def table(self, order: Sequence[str]) -> Table:
-        """Give what was kept, with classes numbered in the given order of their labels."""
+        """Return what was kept, with classes numbered in the given order of their labels."""
         new_number = np.full(len(self.number_of) + 1, NO_LABEL, dtype=np.int64)
         for number, label in enumerate(order):
             new_number[self.number_of[label]] = number
@@ -115,14 +115,13 @@ def collect(
     file: BufferedIOBase,
     *,
     problems: Problems,
-    needs_labels: bool = True,
     observe: Observe = lambda _done, _total: None,
     announce: Callable[[int], None] = lambda _num_bytes: None,
 ) -> tuple[Table, Facts]:
-    """Read all examples of some sources; a part beside a source is the part of all its examples.
+    """Read all examples of some sources; a part beside a source applies to all its examples.
 
-    The first source says what all are. `announce` is told about how many bytes the values of all take, before any
-    example is read.
+    The first source determines the format of all. `announce` is called with the approximate size of all values in
+    bytes before any example is read.
     """
     (first_source, _), *others = sources
     first = first_source.read(problems, None)
@@ -131,12 +130,12 @@ def collect(
     collector = Collector(file, problems)
     for each, (_, part) in zip(understood, sources, strict=True):
         if part == "test" and PARTS.index("test") in collector.parts:
-            raise UsageError(f"{first_source.name} has a test split of its own; leave --test-data out")
+            raise UsageError(f"{first_source.name} has a test split of its own; remove --test-data")
         _add_all(collector, each, part, observe)
     collector.flush()
     order = _order_classes(collector, first)
     table = collector.table(order)
-    _check(first_source.name, collector, table, order, needs_labels=needs_labels)
+    _check(first_source.name, collector, table, order)
     return table, _make_facts(collector, first, order)
 
 
@@ -151,7 +150,7 @@ def _add_all(collector: Collector, understood: Understood, part: Part | None, ob
 
 
 def _order_classes(collector: Collector, understood: Understood) -> list[str]:
-    """Order labels as the files do, else by their value if all are whole numbers, else by their letters."""
+    """Order labels as the files do, otherwise by value if all are whole numbers, otherwise alphabetically."""
     labels = list(collector.number_of)
     if understood.class_names is not None:
         order = list(understood.class_names)
@@ -167,13 +166,11 @@ def _order_classes(collector: Collector, understood: Understood) -> list[str]:
         return sorted(labels)
 
 
-def _check(name: str, collector: Collector, table: Table, order: Sequence[str], *, needs_labels: bool) -> None:
-    """Refuse what nobody can train on."""
+def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) -> None:
+    """Refuse data that cannot be trained on."""
     problems = collector.problems
     if not len(table.label_N):
         problems.refuse(name, "holds no examples", "give at least a few for each class")
-        return
-    if not needs_labels:
         return
     is_train = np.isin(table.part_N, [NO_PART, PARTS.index("train")])
     trained = set(table.label_N[is_train & (table.label_N != NO_LABEL)].tolist())

@@ -13,9 +13,9 @@ from auxrnn.data import cache
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.collect import Observe, Table
 from auxrnn.data.examples import Part, Source
-from auxrnn.data.formats import Format
+from auxrnn.data.formats import Format, make_encoding
 from auxrnn.data.paths import find_source
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits, make_encoding
+from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits
 from auxrnn.data.splits import Division
 from auxrnn.errors import UsageError, nearest
 

@@ -1,7 +1,7 @@
-"""What every reader gives: examples one by one, what it understood of the files, and what is wrong with them.
+"""What every reader returns: single examples, what it understood of the files, and what is wrong with them.
 
-A `Source` is files that nobody has opened yet. Reading it gives `Understood`: what the files are, and their examples,
-which come as they are needed and never all at once. What is wrong goes to `Problems`.
+A `Source` is files that have not been opened yet. Reading it returns `Understood`: what the files are, and an iterator
+of their examples, so that they are never all in memory. What is wrong goes to `Problems`.
 """
 
 import re
@@ -32,10 +32,10 @@ SPLIT_NAMES: dict[str, Part] = {
     "dev": "validation",
     "test": "test",
 }
-"""What people call the splits, in lower case."""
+"""Usual names of the splits, in lower case."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
 MOST_KEPT = 1000
-"""How many problems of a kind are kept word for word; the rest are counted."""
+"""Problems of a kind that are kept word for word; the rest are counted."""
 
 
 class ExampleError(ValueError):
@@ -75,9 +75,9 @@ def normalize_label(label: str) -> str:
 
 @dataclass
 class Problems:
-    """What is wrong with a user's files: refused, or left out and counted.
+    """What is wrong with a user's files: refused, or skipped and counted.
 
-    At the first thing that is refused, reading stops with a `RunError`; a patient reader notes it and goes on.
+    Reading stops with a `RunError` at the first thing that is refused; a patient reader notes it and continues.
     """
 
     is_patient: bool = False
@@ -87,14 +87,14 @@ class Problems:
     num_skipped: int = 0
 
     def refuse(self, place: str, what: str, cure: str) -> None:
-        """Say what cannot be read so, and what to do: "FILE, line 3 has 2 columns; give it 3"."""
+        """Report what cannot be read and what to do about it: "FILE, line 3 has 2 columns; give it 3"."""
         sentence = f"{place} {what}; {cure}"
         if not self.is_patient:
             raise RunError(sentence)
         self.note(sentence)
 
     def note(self, sentence: str) -> None:
-        """Count something that training would refuse."""
+        """Note something that training would refuse."""
         self.num_refused += 1
         if len(self.refused) < MOST_KEPT:
             self.refused.append(sentence)
@@ -110,7 +110,7 @@ class Problems:
             self.note(str(error))
 
     def skip(self, place: str, what: str) -> None:
-        """Leave an example out, and count it: "FILE, line 7 has no text"."""
+        """Skip an example, and count it: "FILE, line 7 has no text"."""
         self.num_skipped += 1
         if len(self.skipped) < MOST_KEPT:
             self.skipped.append(f"{place} {what}")
@@ -122,14 +122,14 @@ class Understood(NamedTuple):
     description: str
     """For the user, without the file's name: "table of texts, column 'review', labels in column 'stars'"."""
     format: "Format"
-    """How examples are turned into steps; what is learned from the training data is still missing."""
+    """How examples become steps, without what is learned from the training data."""
     examples: Iterable[Example]
     num_examples: int | None
-    """For progress; None where it is not known before the end."""
+    """For progress; None if it is not known before the end."""
     num_bytes: int
-    """About how much space the values take on the disk."""
+    """Approximate size of the values on disk."""
     class_names: Mapping[str, str] | None = None
-    """Better names for the labels, where the files have them; their order is the order of the classes."""
+    """Names for the labels, if the files have them; their order is the order of the classes."""
 
 
 class Source(NamedTuple):
@@ -142,6 +142,6 @@ class Source(NamedTuple):
     options: Mapping[str, Plain]
     """All else that they depend on, together with the name of the reader."""
     read: Callable[[Problems, "Format | None"], Understood]
-    """Open the files. With a format, as `--unlabeled`, `--test-data` and prediction need it, the examples fit it."""
+    """Open the files. With a format (for `--unlabeled`, `--test-data` and prediction), the examples fit it."""
     is_made: bool = False
-    """Whether the examples are made by the program, and so many that they are kept though they come from no file."""
+    """Whether the examples are generated, and so many that they are cached although they come from no file."""

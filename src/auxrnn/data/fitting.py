@@ -15,21 +15,21 @@ NUM_MEASURED = 1000
 
 
 def settle(form: Format, data: DataConfig) -> Format:
-    """Give the format with what the user asks for; what makes no sense for its kind is refused."""
+    """Return the format with the user's options; options that its kind does not have are refused."""
     if isinstance(form, TextFormat):
         max_length = form.max_length if data.max_length is None else data.max_length
         return form._replace(max_length=max_length, is_backward=data.read_backward)
     if data.read_backward:
-        raise UsageError(f"read_backward is for texts, and these are {kind_of(form)}; leave it out")
+        raise UsageError(f"read_backward has no effect on {kind_of(form)}; remove it")
     if isinstance(form, SeriesFormat):
         return form._replace(max_length=data.max_length)
     if data.max_length is not None:
-        raise UsageError("max_length is for texts and series, and these are images; image_size makes them shorter")
+        raise UsageError("max_length has no effect on images; image_size makes them shorter")
     return form
 
 
 def fit(form: Format, train: Split, data: DataConfig) -> Format:
-    """Give the format with what it learns from the training examples."""
+    """Return the format with what it learns from the training examples."""
     if isinstance(form, TextFormat) and form.tokens == "characters" and form.alphabet is None:
         alphabet = choose_alphabet(count_all_characters(train), most=data.alphabet_size)
         return form._replace(alphabet=alphabet)
@@ -64,14 +64,14 @@ def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
     """Count how often each code point occurs in a split of texts."""
     count_V = np.zeros(NUM_CODE_POINTS, dtype=np.int64)
     for value_K in split.values():
-        # No longer than its largest code point: a row for each of a million of them would cost more than the counting.
+        # No longer than its largest code point: a million entries would cost more than the counting.
         found_V = np.bincount(value_K)
         count_V[: len(found_V)] += found_V
     return count_V
 
 
 def adopt(form: Format, other: Format) -> Format:
-    """Give the format with what another one has learned, so that a network trained on that one can go on."""
+    """Return the format with what another one has learned, so that its network can be trained further."""
     if kind_of(form) != kind_of(other):
         raise UsageError(f"init_from is a run on {kind_of(other)}, and these are {kind_of(form)}; leave it out")
     if isinstance(form, TextFormat) and isinstance(other, TextFormat):

@@ -18,19 +18,19 @@ import numpy as np
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
 from auxrnn.data.fitting import count_all_characters
-from auxrnn.data.formats import Format
+from auxrnn.data.formats import Format, make_encoding
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.paths import find_source
 from auxrnn.data.pictures.image_files import read_image_file
 from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array, make_encoding
+from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 
 STANDARD_INPUT = Path("-")
 CHUNK_VALUES = 2**24
-"""How many values are read before they are classified."""
+"""Values that are read before they are classified."""
 MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
 
 
@@ -96,7 +96,7 @@ def _to_inputs(chunk: list[Example], form: Format, own_name: tuple[str, str] | N
 
 @contextmanager
 def _as_file(path: Path, form: Format) -> Iterator[Path]:
-    """Give the path itself, or for standard input a file that holds what came, named by what it is."""
+    """Yield the path itself, or for standard input a file with its content and the right suffix."""
     if path != STANDARD_INPUT:
         yield path
         return

@@ -1,4 +1,4 @@
-"""What a path holds: which reader its files are for."""
+"""The user's own files: which reader a path is for."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ FORMS = (
 
 
 def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:
-    """Say what a path holds, by its name and by what lies in it; nothing is opened yet."""
+    """Return the source for a path, by its name and by what lies in it; nothing is opened yet."""
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
     if is_archive(path):
@@ -39,7 +39,7 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> S
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file is an archive, by its name."""
+    """Return whether a file is an archive, by its name."""
     return path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
@@ -55,11 +55,11 @@ def _find_in_folder(name: str, folder: Path, config: DataConfig, *, has_labels: 
     if find_image_folder(folder, has_labels=has_labels):
         check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
         return image_folder_source(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
-    raise UsageError(f"{name} holds nothing that can be read; give {FORMS}")
+    raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
 
 
 def _find_files(name: str, files: Mapping[Part, Path] | Path, config: DataConfig, *, has_labels: bool) -> Source:
-    """Give the source for one file, or for one file a part."""
+    """Return the source for one file, or for one file per part."""
     first = files if isinstance(files, Path) else next(iter(files.values()))
     suffix = first.suffix.lower()
     if suffix == SERIES_SUFFIX:
@@ -74,7 +74,7 @@ def _find_files(name: str, files: Mapping[Part, Path] | Path, config: DataConfig
         return array_source(name, files, has_labels=has_labels)
     if suffix in PICTURE_SUFFIXES:
         raise UsageError(f"{name} is a single image; give a folder with one sub-folder of images a class")
-    raise UsageError(f"{name} is of no known kind ({suffix or 'no suffix'}); give {FORMS}")
+    raise UsageError(f"{name} is of an unknown kind ({suffix or 'no suffix'}); give {FORMS}")
 
 
 def _find_parts(folder: Path) -> dict[Part, Path]:
@@ -99,7 +99,7 @@ def _find_parts(folder: Path) -> dict[Part, Path]:
 
 
 def _with_partners(path: Path) -> dict[Part, Path] | Path:
-    """Give Name_TRAIN.ts together with the Name_TEST.ts beside it, which the archive keeps in two files."""
+    """Return Name_TRAIN.ts together with the Name_TEST.ts beside it."""
     stem, _, part = path.stem.rpartition("_")
     partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{path.suffix}")
     if part.lower() != "train" or not partner.is_file():

@@ -4,20 +4,18 @@ Only the examples of a batch are ever copied and turned into what a network read
 Dimension letters: `N` examples, `M` chosen ones, `K` steps of all sequences together, `T` steps, `D` their features.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64, Shaped
 
-from auxrnn.data.formats import Format
-from auxrnn.data.images import ImageFormat, to_unit
-from auxrnn.data.series import SeriesFormat
-from auxrnn.data.texts import TextFormat
+from auxrnn.data.formats import Encoding
+from auxrnn.data.images import to_unit
 
 NO_LABEL = -1
 BLOCK_STEPS = 2**18
-"""How many steps are looked at together when a whole split is gone through: few enough for a processor's cache."""
+"""Steps that are processed together in a pass over a whole split: few enough for a processor's cache."""
 
 Values = Shaped[np.ndarray, "K *D"]
 
@@ -29,16 +27,8 @@ class Flat(NamedTuple):
     begin_N1: Int64[np.ndarray, " N1"]
 
 
-class Encoding(NamedTuple):
-    """How kept values become what a network reads: vectors (float32) or tokens (int64)."""
-
-    encode: Callable[[Shaped[np.ndarray, "..."]], Shaped[np.ndarray, "..."]]
-    max_length: int | None = None
-    is_backward: bool = False
-
-
 class Split(NamedTuple):
-    """Some of the sequences, with their classes; `NO_LABEL` where one has none."""
+    """Some of the sequences, with their classes (`NO_LABEL` for none)."""
 
     flat: Flat
     row_N: Int64[np.ndarray, " N"]
@@ -47,22 +37,22 @@ class Split(NamedTuple):
 
     @property
     def num_examples(self) -> int:
-        """How many sequences there are."""
+        """Number of sequences."""
         return len(self.row_N)
 
     @property
     def length_N(self) -> Int64[np.ndarray, " N"]:
-        """How many steps of each sequence are read."""
+        """Number of steps of each sequence that are read."""
         begin_N1 = self.flat.begin_N1
         length_N: Int64[np.ndarray, " N"] = begin_N1[self.row_N + 1] - begin_N1[self.row_N]
         return length_N if self.encoding.max_length is None else np.minimum(length_N, self.encoding.max_length)
 
     def select(self, index_M: Int64[np.ndarray, " M"]) -> "Split":
-        """Give some examples, in the order in which they are named."""
+        """Return some examples, in the order of their indices."""
         return self._replace(row_N=self.row_N[index_M], label_N=self.label_N[index_M])
 
     def labeled(self) -> "Split":
-        """Give the examples that have a label."""
+        """Return the examples that have a label."""
         return self.select(np.flatnonzero(self.label_N != NO_LABEL))
 
     def values(self) -> Iterator[Values]:
@@ -80,7 +70,7 @@ class Split(NamedTuple):
             yield np.concatenate(block)
 
     def _stretches(self) -> Iterator[tuple[int, int]]:
-        """Give begin and end of what is read, examples that lie one after the other taken together."""
+        """Return begin and end of what is read; adjacent examples are taken together."""
         begin_N = self.flat.begin_N1[self.row_N]
         end_N = begin_N + self.length_N
         is_first_N, is_last_N = np.ones(self.num_examples, dtype=bool), np.ones(self.num_examples, dtype=bool)
@@ -89,7 +79,7 @@ class Split(NamedTuple):
         return zip(begin_N[is_first_N].tolist(), end_N[is_last_N].tolist(), strict=True)
 
     def align(self) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
-        """Give all examples as what a network reads, in rows that end together, and the column each begins at."""
+        """Return all examples as a network reads them, in rows that end together, and the column each begins at."""
         length_N = self.length_N
         num_columns = int(length_N.max())
         first_N = num_columns - length_N
@@ -103,7 +93,7 @@ class Split(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """What a run trains on, chooses by and is tested on; all but the first may be missing."""
+    """Training, validation and test split of a run; all but the first may be missing."""
 
     train: Split
     validation: Split | None
@@ -111,38 +101,7 @@ class Splits(NamedTuple):
 
 
 def from_array(x_NTD: Shaped[np.ndarray, "N T D"], label_N: Int64[np.ndarray, " N"]) -> Split:
-    """Give a split of sequences of one length that lie in memory: bytes from 0 to 255, or floats as they are."""
+    """Return a split of equally long sequences in memory: bytes from 0 to 255, or floats as they are."""
     num_examples, num_steps, num_features = x_NTD.shape
     flat = Flat(x_NTD.reshape(-1, num_features), np.arange(num_examples + 1, dtype=np.int64) * num_steps)
     return Split(flat, np.arange(num_examples, dtype=np.int64), label_N, Encoding(to_unit))
-
-
-def make_encoding(form: Format) -> Encoding:
-    """Give what a format does to kept values."""
-    if isinstance(form, ImageFormat):
-        return Encoding(to_unit)
-    if isinstance(form, TextFormat):
-        return Encoding(_look_up(form), form.max_length, form.is_backward)
-    return Encoding(_standardize(form), form.max_length)
-
-
-def _look_up(form: TextFormat) -> Callable[[Shaped[np.ndarray, "..."]], Int64[np.ndarray, "..."]]:
-    table_V = form.make_table()
-
-    def encode(value: Shaped[np.ndarray, "..."]) -> Int64[np.ndarray, "..."]:
-        token: Int64[np.ndarray, "..."] = table_V[value].astype(np.int64)
-        return token
-
-    return encode
-
-
-def _standardize(form: SeriesFormat) -> Callable[[Shaped[np.ndarray, "..."]], Shaped[np.ndarray, "..."]]:
-    assert form.mean is not None, "the training data must be known first"
-    mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
-
-    def encode(value: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
-        # In double precision: a large mean would cost single precision most of its digits.
-        scaled: Shaped[np.ndarray, "..."] = ((value - mean_D) / deviation_D).astype(np.float32)
-        return scaled
-
-    return encode

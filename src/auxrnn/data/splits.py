@@ -1,4 +1,4 @@
-"""Which examples a run trains on, chooses by and is tested on; what the files leave open is drawn, seeded.
+"""Training, validation and test split: as the files define them, otherwise drawn with a seed.
 
 Dimension letters: `N` examples; a bare `_` is any number of rows.
 """
@@ -29,9 +29,9 @@ class Division(NamedTuple):
 
 
 def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
-    """Divide examples as their files say; draw what they leave open, with the same proportions of classes everywhere.
+    """Divide examples as their files say, and draw what they leave open, stratified by class.
 
-    A test split depends on the data alone, not on the seed of a run. Crops of a picture stay on its side.
+    A test split depends on the data only, not on the seed of a run. Crops of a picture stay in its split.
     """
     parts = {part: np.flatnonzero(table.part_N == number) for number, part in enumerate(PARTS)}
     undivided = np.flatnonzero(np.isin(table.part_N, [NO_PART, PARTS.index("train")]))
@@ -39,7 +39,7 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     train = take_examples(table.label_N, train, data.train_examples, seed=seed)
     fraction = decided(data.validation_fraction)
     if len(parts["validation"]) and fraction:
-        raise UsageError("validation_fraction is given and the data has a validation split of its own; leave it out")
+        raise UsageError("validation_fraction has no effect on data with a validation split of its own; remove it")
     held_out = (train, parts["validation"]) if len(parts["validation"]) else hold_out(table, train, fraction, seed=seed)
     train, validation = held_out
     labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
@@ -47,12 +47,12 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
 
 
 def is_drawn(table: Table, data: DataConfig) -> bool:
-    """Say whether anything about the splits was left to a draw."""
+    """Return whether anything about the splits is drawn."""
     return bool(drawn_parts(table, data)) or data.train_examples is not None or data.label_fraction < 1
 
 
 def drawn_parts(table: Table, data: DataConfig) -> list[Part]:
-    """Name the splits that were drawn because the files do not make them."""
+    """Return the splits that are drawn because the files do not define them."""
     found = {PARTS[number] for number in np.unique(table.part_N).tolist() if number != NO_PART}
     drawn: list[Part] = [] if "test" in found or not data.test_fraction else ["test"]
     return [*drawn, "validation"] if decided(data.validation_fraction) and "validation" not in found else drawn
@@ -63,20 +63,22 @@ def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, num_examples: in
     if num_examples is None:
         return rows
     if not 1 <= num_examples <= len(rows):
-        raise UsageError(f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, all there are")
+        raise UsageError(
+            f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, the number of training examples"
+        )
     rng = Draws(seed, "data", 0).rng("take_examples")
     drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=num_examples, rng=rng)]
     return drawn
 
 
 def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[Rows, Rows]:
-    """Divide rows into some to train on and some to choose by; a fraction of 0 holds out nothing."""
+    """Divide rows into training and validation rows; a fraction of 0 holds out nothing."""
     candidates = _full_and_labeled(table, rows)
     num_held_out = round(fraction * len(candidates))
     if fraction != 0 and not 0 < num_held_out < len(candidates):
         raise UsageError(
             f"validation_fraction is {fraction}, which would hold out {num_held_out} of {len(candidates)} examples; "
-            "choose one that leaves some on each side, or 0"
+            "choose one that leaves some in both splits, or 0"
         )
     rng = Draws(seed, "data", 0).rng("hold_out")
     return _move(
@@ -85,7 +87,7 @@ def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[R
 
 
 def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *, seed: int) -> Rows:
-    """Draw the rows that keep their label: the asked fraction, and at least one of each class."""
+    """Draw the rows that keep their label: the given fraction, and at least one of each class."""
     labeled: Rows = rows[label_N[rows] != NO_LABEL]
     if fraction == 1:
         return labeled
@@ -114,7 +116,7 @@ def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:
 
 
 def _full_and_labeled(table: Table, rows: Rows) -> Rows:
-    """Give the rows that may be drawn for another split: those with a label that are no crops."""
+    """Return the rows that may be drawn for another split: those with a label that are no crops."""
     found: Rows = rows[(table.label_N[rows] != NO_LABEL) & (table.origin_N[rows] == rows)]
     return found
 
@@ -127,7 +129,7 @@ def _one_of_each(label_M: Int64[np.ndarray, " M"], rng: torch.Generator) -> Rows
 
 
 def _move(table: Table, rows: Rows, moved: Rows) -> tuple[Rows, Rows]:
-    """Give the rows that are left, without the crops of what is moved, and what is moved."""
+    """Return the rows that are left, without the crops of what is moved, and what is moved."""
     return rows[~np.isin(table.origin_N[rows], moved)], moved
 
 

@@ -1,4 +1,4 @@
-"""Long-memory tasks, made up: texts of any length whose class hangs on one or two characters.
+"""Texts of the synthetic tasks, of any length; the class depends on one or two characters.
 
 The same task and length is the same data everywhere.
 Dimension letters: `B` examples of a block, `T` steps.
@@ -15,9 +15,9 @@ from auxrnn.data.examples import Example, Part
 from auxrnn.structs import Draws
 
 VERSION = 1
-"""Raised by one when a task is no longer drawn as before: the cache, and runs trained on it, know the data by it."""
+"""Incremented when a task is drawn differently: the cache and run folders know the data by it."""
 BLOCK_EXAMPLES = 50
-"""How many texts are drawn together: all that is in memory at once."""
+"""Texts that are drawn together, which are all that is in memory at once."""
 NUM_EXAMPLES: dict[Part, int] = {"train": 20_000, "test": 2_000}
 NUM_DIGITS = 10
 RECALL_SYMBOLS = "abcdefgh"
@@ -38,7 +38,7 @@ class Task(NamedTuple):
     alphabet: str
     class_names: tuple[str, ...]
     draw: Callable[[int, np.random.RandomState], Drawn]
-    """Give a block of texts of so many steps."""
+    """Return a block of texts of the given length."""
 
 
 def draw_adding(num_steps: int, rng: np.random.RandomState) -> Drawn:
