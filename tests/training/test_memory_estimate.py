@@ -9,6 +9,8 @@ import torch
 
 from auxrnn.plain_config import unflatten
 from auxrnn.runs import load_dataset, open_session, prepare, settle
+from auxrnn.training.cost import count_evaluations
+from auxrnn.training.loop import train
 from auxrnn.training.memory import Growth, estimate_growth, estimate_unfused
 from auxrnn.training.process_memory import find_free_memory
 
@@ -54,7 +56,7 @@ def test_without_fusing_attention_takes_a_matrix_of_steps_by_steps():
     session = make_session(model="transformer")
     fused, unfused = estimate_growth(session), estimate_unfused(session)
     assert fused.per_pair == 0 < unfused.per_pair
-    # Two layers of four heads, each with one number for each pair of steps, and room for the way back.
+    # Two layers of four heads, each with one number for each pair of steps, and room for the backward pass.
     kept = 2 * 4 * 4
     assert kept <= unfused.per_pair <= 3 * kept
     assert unfused.bytes_for(128, 16_384) > 20 * fused.bytes_for(128, 16_384)
@@ -108,5 +110,14 @@ def test_nothing_fits_into_less_than_the_weights_take():
 
 
 def test_the_free_memory_of_this_machine_is_known():
-    free = find_free_memory(torch.device("cpu"))
-    assert free is None or free > 10 * MEGABYTE
+    assert find_free_memory(torch.device("cpu")) > 10 * MEGABYTE
+
+
+@pytest.mark.parametrize("evaluate_every", [None, 3, 100])
+def test_evaluations_are_counted_as_training_does_them(evaluate_every):
+    lengths = {"length": 20, "batch_size": 100, "hidden_size": 4, "embedding_size": 4, "segment_length": 3}
+    session = make_session(**lengths, pretrain_steps=7, train_steps=23, evaluate_every=evaluate_every)
+    assert train(session)
+    done = [event["phase"] for event in session.recorder.events if event["event"] == "evaluation"]
+    planned = {phase.name: count_evaluations(phase, evaluate_every=evaluate_every) for phase in session.phases}
+    assert planned == {name: done.count(name) for name in ("pretrain", "joint")}

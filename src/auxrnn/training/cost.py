@@ -14,7 +14,6 @@ from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
 from auxrnn.training.optimizers import back_propagate, make_optimizer
 from auxrnn.training.phases import Phase, true_token_probability
 
-NUM_TRIED = 2
 SMALL_LR = 1e-12
 LONGEST_TRIAL = 2.0
 """Seconds; a step that takes longer is tried on fewer rows."""
@@ -30,50 +29,50 @@ class Estimate(NamedTuple):
 
 
 def estimate_time(session: Session) -> Estimate:
-    """Try each phase on a few rows or batches, and extrapolate to the whole training; nothing is changed.
+    """Time each phase on a few rows or batches, and extrapolate to the whole training; nothing is changed.
 
-    Scheduled sampling is tried at the middle of what the run will see of it.
+    Scheduled sampling is timed halfway through the run.
     """
-    middle = sum(phase.num_steps for phase in session.phases) // 2
-    of_update = {phase.name: time_step(session, phase, total_step=middle) for phase in session.phases}
-    seconds = sum(phase.num_steps * of_update[phase.name] for phase in session.phases)
-    return Estimate(of_update, seconds + _evaluation_seconds(session))
+    halfway = sum(phase.num_steps for phase in session.phases) // 2
+    per_update = {phase.name: time_step(session, phase, total_step=halfway) for phase in session.phases}
+    seconds = sum(phase.num_steps * per_update[phase.name] for phase in session.phases)
+    return Estimate(per_update, seconds + _evaluation_seconds(session))
 
 
 def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
-    """Give the least seconds that losses and gradients of a batch of average length take."""
+    """Return the least seconds that an update with a batch of average length takes."""
     batches = session.batches_of(phase)
     batch = batches.at(0, phase=phase.name).to(session.network.device)
+    probability = true_token_probability(total_step, sampling_steps=session.settings.sampling_steps)
     with on_trial(session.network):
-        seconds = _time_rows(lambda some: learn(session, phase, some, total_step=total_step), batch)
+        seconds = _time_rows(lambda some: update_once(session, phase, some, true_probability=probability), batch)
     return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
 
 
 def time_row(session: Session, phase: Phase) -> float:
-    """Give the least seconds of a single row: more than its share of a batch, but soon known."""
+    """Return the least seconds of a single row: more than its share of a batch, but soon known."""
     batch = session.batches_of(phase).at(0, phase=phase.name).to(session.network.device).head(1)
     with on_trial(session.network):
-        return _time_rows(lambda some: learn(session, phase, some, total_step=0), batch)
+        return _time_rows(lambda some: update_once(session, phase, some, true_probability=1.0), batch)
 
 
 def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
-    """Count how often the loop evaluates in a phase: its last update always, and before the first one with labels."""
+    """Count the evaluations of a phase: its last update always, and before the first one with labels."""
     every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
     return math.ceil(phase.num_steps / every) + phase.is_supervised
 
 
-def learn(session: Session, phase: Phase, batch: SequenceBatch, *, total_step: int) -> None:
-    """Do an update, with a fresh optimizer that does not move far."""
-    settings, draws, terms = session.settings, Draws(0, "trial", 0), session.terms_of(phase)
-    probability = true_token_probability(total_step, sampling_steps=settings.sampling_steps)
-    losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=probability)
+def update_once(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
+    """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
+    settings, terms = session.settings, session.terms_of(phase)
+    losses = session.network.losses(batch, terms=terms, draws=Draws(0, "trial", 0), true_probability=true_probability)
     back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
     make_optimizer(settings.optimizer, session.network, lr=SMALL_LR).step()
 
 
 @contextmanager
 def on_trial(network: Trainable) -> Iterator[None]:
-    """Let what is tried leave no trace: no update, no gradient, nothing of what batch normalization has seen."""
+    """Restore the weights, and the statistics of batch normalization, after a trial."""
     before = {name: value.clone() for name, value in network.state_dict().items()}
     try:
         yield
@@ -83,27 +82,23 @@ def on_trial(network: Trainable) -> Iterator[None]:
 
 
 def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch) -> float:
-    """Give the seconds of a batch, tried on a few rows first, then on more.
+    """Return the seconds of a batch, tried on one row, then on more until that takes long.
 
-    So a batch that would take minutes is not waited for: its other rows take as long as those that were tried. The
-    first row is tried again in any case, since the first use of anything takes seconds of its own.
+    A batch that would take minutes is not waited for: its other rows take as long as those that were tried. Each size
+    is tried twice, since the first use of anything takes time of its own.
     """
 
-    def time_least(num_rows: int) -> float:
-        least = float("inf")
-        for _ in range(NUM_TRIED):
-            start = time.perf_counter()
-            use(batch.head(num_rows))
-            least = min(least, time.perf_counter() - start)
-            if num_rows > 1 and least > LONGEST_TRIAL:
-                break
-        return least
+    def time_once(num_rows: int) -> float:
+        start = time.perf_counter()
+        use(batch.head(num_rows))
+        return time.perf_counter() - start
 
     num_rows, tried = len(batch.label_B), 1
-    seconds = time_least(tried)
+    seconds = min(time_once(tried) for _ in range(2))
     while tried < num_rows and seconds < LONGEST_TRIAL:
         tried = min(4 * tried, num_rows)
-        seconds = time_least(tried)
+        seconds = time_once(tried)
+        seconds = seconds if seconds > LONGEST_TRIAL else min(seconds, time_once(tried))
     return seconds * num_rows / tried
 
 

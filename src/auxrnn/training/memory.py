@@ -1,9 +1,10 @@
 """Memory of one training step: estimated before it is needed, and measured.
 
-What a step holds at its peak is mostly what autograd keeps for the way back. That is counted on one or two short rows;
-it grows in proportion to the rows, and with the steps as far as gradients reach.
+What a step holds at its peak is mostly what autograd keeps for the backward pass. That is counted on one or two short
+rows; it grows in proportion to the rows, and with the steps as far as gradients reach.
 """
 
+import bisect
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,18 +19,16 @@ from auxrnn.data.batches import by_length, to_batch
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.cost import on_trial
+from auxrnn.training.cost import on_trial, update_once
 from auxrnn.training.loop import Session
-from auxrnn.training.optimizers import KINDS, back_propagate, make_optimizer
+from auxrnn.training.optimizers import KINDS
 from auxrnn.training.phases import Phase
 from auxrnn.training.process_memory import read_peak, start_measuring
 
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
-"""Steps by which what grows without end has shown how: several blocks of local attention; for recurrences, a line."""
-
-
+"""Probe lengths long enough to fit the growth curve: several blocks of local attention; for recurrences, a line."""
 LONGEST_REACH = 4096
-"""A longer reach than this is not probed, but taken for endless."""
+"""A longer reach than this is not probed, but taken as unlimited."""
 
 
 class Growth(NamedTuple):
@@ -47,22 +46,19 @@ class Growth(NamedTuple):
     """Steps after which only the batch itself grows; None where all does."""
 
     def bytes_for(self, num_rows: int, num_steps: int) -> int:
-        """Give the bytes of a batch."""
+        """Return the bytes of a batch."""
         steps = num_steps if self.reach is None else min(num_steps, self.reach)
         a_row = self.per_row + self.per_step * steps + self.per_pair * steps**2 + self.per_input * num_steps
         return int(self.fixed + num_rows * a_row)
 
     def most_rows(self, num_bytes: int, num_steps: int) -> int:
-        """Give the size of the largest batch that fits, perhaps 0."""
+        """Return the size of the largest batch that fits, perhaps 0."""
         return max(0, int((num_bytes - self.fixed) / max(self.bytes_for(1, num_steps) - self.fixed, 1)))
 
     def longest(self, num_bytes: int, num_rows: int) -> int:
-        """Give the largest number of steps that fits, perhaps 0."""
-        low, high = 0, 2**50
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.bytes_for(num_rows, middle) <= num_bytes else (low, middle)
-        return low
+        """Return the largest number of steps that fits, perhaps 0."""
+        too_long = bisect.bisect_right(range(2**50), num_bytes, key=lambda steps: self.bytes_for(num_rows, steps))
+        return max(0, too_long - 1)
 
 
 def estimate_growth(session: Session) -> Growth:
@@ -71,7 +67,7 @@ def estimate_growth(session: Session) -> Growth:
 
 
 def find_hungriest(session: Session) -> tuple[Phase, Growth]:
-    """Give the phase that holds most, and how it grows."""
+    """Return the phase that needs most memory, and how it grows."""
     with on_trial(session.network):
         growths = [(phase, _estimate_phase(session, phase)) for phase in session.phases]
     rows, steps = session.batches.batch_size, find_longest(session)
@@ -85,7 +81,7 @@ def estimate_unfused(session: Session) -> Growth:
 
 
 def find_longest(session: Session) -> int:
-    """Give the length of the longest sequence that any phase trains on."""
+    """Return the length of the longest sequence that any phase trains on."""
     return max(int(session.batches_of(phase).split.length_N.max()) for phase in session.phases)
 
 
@@ -96,9 +92,9 @@ def _estimate_phase(session: Session, phase: Phase) -> Growth:
     lengths = _choose_lengths(batch.x_BT.shape[1], reach, is_recurrent=isinstance(network, Network))
     kept = [_count_kept(session, phase, _cut(batch, 1, length)) for length in lengths]
     pair = _count_kept(session, phase, _cut(batch, 2, lengths[-1]))
-    shared, back = 2 * kept[-1] - pair, _way_back(network)
-    counts = [back * (count - shared) for count in kept]
-    per_row, per_step, per_pair = _fit(counts, lengths, may_bend=isinstance(network, Baseline))
+    shared, factor = 2 * kept[-1] - pair, _backward_factor(network)
+    counts = [factor * (count - shared) for count in kept]
+    per_row, per_step, per_pair = _fit(counts, lengths, may_curve=isinstance(network, Baseline))
     num_kept = sum(name != "step" for name in KINDS[session.settings.optimizer].kept)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
     input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
@@ -114,8 +110,8 @@ def _choose_lengths(num_steps: int, reach: int | None, *, is_recurrent: bool) ->
     return [max(1, longest * quarters // 4) for quarters in (2, 3, 4)]
 
 
-def _way_back(network: Trainable) -> float:
-    """Give how much the peak is above what autograd keeps: gradients on their way, and gaps between pieces of memory.
+def _backward_factor(network: Trainable) -> float:
+    """Return the ratio of the peak to what autograd keeps: gradients in flight, and gaps between pieces of memory.
 
     Measured at 1.0 to 1.4 for the LSTM and all models that take whole sequences, and at 1.6 to 1.75 for the recurrences
     that torch runs step by step, whose gradients wait in pieces until all steps are done.
@@ -125,7 +121,7 @@ def _way_back(network: Trainable) -> float:
 
 
 def _find_reach(session: Session, phase: Phase) -> int | None:
-    """Give the steps that gradients of a phase reach at most; None where that is all, however many there are."""
+    """Return the steps that gradients of a phase reach at most; None where that is all, however many there are."""
     if not isinstance(session.network, Network):
         return None
     objective = session.network.objective
@@ -138,7 +134,7 @@ def _find_reach(session: Session, phase: Phase) -> int | None:
 
 
 def _cut(batch: SequenceBatch, num_rows: int, num_steps: int) -> SequenceBatch:
-    """Give the ends of the first rows; where there are too few, they are repeated."""
+    """Return the ends of the first rows; where there are too few, they are repeated."""
     row_R = torch.arange(num_rows, device=batch.label_B.device) % len(batch.label_B)
     num_dropped = batch.x_BT.shape[1] - num_steps
     first_R = None if batch.first_B is None else (batch.first_B[row_R] - num_dropped).clamp(min=0)
@@ -161,18 +157,18 @@ def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
     return sum(kept.values())
 
 
-def _fit(counts: Sequence[float], lengths: Sequence[int], *, may_bend: bool) -> tuple[float, float, float]:
-    """Give a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide.
+def _fit(counts: Sequence[float], lengths: Sequence[int], *, may_curve: bool) -> tuple[float, float, float]:
+    """Return a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide.
 
-    Only attention grows with pairs of steps; a bend of a recurrence comes of windows that begin between the points.
+    Only attention grows with pairs of steps; that of a recurrence comes from windows that begin between the points.
     """
     (y0, y1, y2), (t0, t1, t2) = counts, lengths
     if len({t0, t1, t2}) < 3:
         return y2, 0.0, 0.0
     slope, next_slope = (y1 - y0) / (t1 - t0), (y2 - y1) / (t2 - t1)
     c = (next_slope - slope) / (t2 - t0)
-    # A little bend comes of rounding to whole blocks; taken for growth it would carry far.
-    if not may_bend or abs(c) * t2 < 0.05 * abs(next_slope):
+    # A small curvature comes from rounding to whole blocks; extrapolated it would dominate.
+    if not may_curve or abs(c) * t2 < 0.05 * abs(next_slope):
         b = (y2 - y0) / (t2 - t0)
         return y2 - b * t2, b, 0.0
     b = slope - c * (t0 + t1)
@@ -180,20 +176,15 @@ def _fit(counts: Sequence[float], lengths: Sequence[int], *, may_bend: bool) -> 
 
 
 def measure_step(session: Session, phase: Phase) -> int | None:
-    """Do one update on the longest sequences and give its peak of memory; None where the system does not tell.
+    """Do one update on the longest sequences and return its peak of memory; None where the system does not tell.
 
-    To be done before anything larger: memory that was held and freed is used again unseen. The session is spent
-    afterwards: its weights have moved.
+    To be done before anything larger: memory that was held and freed is used again unseen.
     """
-    network = session.network
     split = session.batches_of(phase).split
-    batch = to_batch(split.select(by_length(split)[-session.batches.batch_size :])).to(network.device)
-    optimizer = make_optimizer(session.settings.optimizer, network, lr=phase.lr_at(0))
+    batch = to_batch(split.select(by_length(split)[-session.batches.batch_size :])).to(session.network.device)
     try:
-        before = start_measuring(network.device)
+        before = start_measuring(session.network.device)
     except OSError:
         return None
-    losses = network.losses(batch, terms=session.terms_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5)
-    back_propagate(network, losses.combine(session.settings.auxiliary_weight), clip_norm=session.settings.clip_norm)
-    optimizer.step()
-    return read_peak(network.device) - before
+    update_once(session, phase, batch, true_probability=0.5)
+    return read_peak(session.network.device) - before
