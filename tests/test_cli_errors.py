@@ -62,7 +62,7 @@ def assert_refused(words, code, *parts, folder):
     [
         (["digit"], ["'digit' is neither a dataset nor a path", "did you mean 'digits'?"]),
         (["imagenet-21k"], ["'imagenet-21k' is neither a dataset nor a path", "cifar10, dbpedia, digits"]),
-        ([], ["DATA is missing", "digits, mnist"]),
+        ([], ["DATA is missing", "digits or mnist"]),
         (["digits", "more"], ["unexpected word 'more'"]),
         (["digits", "--hiden-size", "4"], ["unknown option '--hiden-size'", "did you mean '--hidden-size'?"]),
         (["--hiden-size", "4", "digits"], ["unknown option '--hiden-size'", "did you mean '--hidden-size'?"]),
@@ -70,8 +70,8 @@ def assert_refused(words, code, *parts, folder):
         (["digits", "--frobnicate=3"], ["unknown option '--frobnicate'", "auxrnn train --help"]),
         (["digits", "-q"], ["unknown option '-q'"]),
         (["digits", "--objective", "rebuild"], ["--objective is 'rebuild'", "'none'", "'reconstruct'", "'predict'"]),
-        (["digits", "--batch-size", "x"], ["--batch-size is 'x'", "a whole number, or auto"]),
-        (["digits", "--validation-fraction", "x"], ["--validation-fraction is 'x'", "a number, or auto"]),
+        (["digits", "--batch-size", "x"], ["--batch-size is 'x'", "a whole number or 'auto'"]),
+        (["digits", "--validation-fraction", "x"], ["--validation-fraction is 'x'", "a number or 'auto'"]),
         (["digits", "--objective"], ["--objective needs a value"]),
         (["digits", "--hidden-size", "many"], ["--hidden-size is 'many'", "a whole number"]),
         (["digits", "--seed", "1.5"], ["--seed is '1.5'", "a whole number"]),
@@ -105,9 +105,9 @@ def test_a_wrong_word_after_train_is_named_with_what_is_allowed(words, parts, tm
     [
         (["trian"], ["unknown command 'trian'", "did you mean 'train'?"]),
         (["frobnicate"], ["unknown command 'frobnicate'", "train"]),
-        (["evaluate"], ["RUN is missing", "run folder"]),
+        (["evaluate"], ["RUN is missing", "auxrnn evaluate --help"]),
         (["resume", "run", "--jsno"], ["unknown option '--jsno'", "did you mean '--json'?"]),
-        (["evaluate", "run", "--split", "all"], ["--split is 'all'", "'test', 'train', 'validation'"]),
+        (["evaluate", "run", "--split", "all"], ["--split is 'all'", "'test', 'train' or 'validation'"]),
         (["predict", "run"], ["no files", "auxrnn predict RUN digit.png"]),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_wrong_word_elsewhere_is_named_with_what_is_allowed(words, parts, tmp_
 def test_the_command_alone_shows_the_summary_and_counts_as_wrong_usage():
     result = call()
     assert result.code == 2
-    assert "commands:" in result.out
+    assert "Train and use" in result.out
 
 
 @pytest.mark.parametrize(

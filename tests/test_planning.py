@@ -10,8 +10,7 @@ from auxrnn.config import DataConfig, RunConfig
 from auxrnn.networks import InputSpec
 from auxrnn.plain_config import flatten, to_flags, unflatten
 from auxrnn.planning import Trial, choose_sizes
-from auxrnn.presets import PRESETS
-from auxrnn.recipes import AUTOMATIC, LEARNING, METHOD, find_recipe
+from auxrnn.presets import AUTOMATIC, LEARNING, METHOD, PRESETS, find_recipe
 from auxrnn.report.records import read_events
 from command import TINY, call
 from own_data import write_arrays
@@ -164,7 +163,7 @@ def test_without_a_length_ten_minutes_are_planned_and_too_little_time_compares_n
         (["--minutes", "0"], ["--minutes is 0.0", "above 0"]),
         (["--minutes", "nan"], ["--minutes is nan", "above 0"]),
         (["--minutes", "5", "--train-steps", "9"], ["--minutes plans the length"]),
-        (["--recipe", "slow"], ["--recipe is 'slow'", "fast, paper"]),
+        (["--recipe", "slow"], ["--recipe is 'slow'", "'fast' or 'paper'"]),
     ],
 )
 def test_a_budget_that_cannot_be_is_one_sentence(words, parts, tmp_path):

@@ -7,9 +7,7 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
-
-import tyro
+from typing import Literal, TypeVar
 
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName
 
@@ -29,18 +27,23 @@ GateInit = Literal["forget-one", "zero", "chrono", "uniform"]
 Readout = Literal["last", "mean"]
 LRSchedule = Literal["cosine", "halving", "inverse-sqrt"]
 OptimizerName = Literal["rmsprop", "adam", "sgd", "adadelta"]
+Weights = Literal["final", "best"]
+"""Of a finished run: those of its last update, or the best on its validation split."""
+SplitName = Literal["test", "train", "validation"]
+ScaleName = Literal["smoke", "desk", "full", "paper"]
+"""How large the paper's experiments are reproduced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
     """What is read, and how much of it."""
 
-    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    data: str = field(kw_only=False)
     """Dataset by name (digits, mnist, ...: see `auxrnn data list`), or the path of your own files."""
     data_dir: Path | None = None
-    """Folder that holds the dataset's files, or receives them (None: $AUXRNN_DATA_DIR, else a cache)."""
+    """Folder that holds the dataset's files, or receives them (default: $AUXRNN_DATA_DIR, else a cache)."""
     test_data: Path | None = None
-    """Sequences to test on, where DATA has none of its own (None: --test-fraction of DATA)."""
+    """Sequences to test on, where DATA has none of its own (default: --test-fraction of DATA)."""
     unlabeled: Path | None = None
     """More sequences of the same kind, without labels, for pretraining."""
     image_size: int | None = None
@@ -49,19 +52,19 @@ class DataConfig:
     """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 approximates the
     paper's)."""
     length: int | None = None
-    """Steps of a made-up task (adding, recall, needle; None: 200)."""
+    """Steps of a synthetic task (adding, recall, needle; default: 200)."""
     permutation: str = "auxrnn-1"
     """Name of pmnist's fixed permutation; the same name is the same permutation everywhere."""
     text_column: str | None = None
-    """Column of a table that holds the text, by name or number; title+body joins two (None: the obvious one)."""
+    """Column of a table that holds the text, by name or number; title+body joins two (default: the obvious one)."""
     label_column: str | None = None
-    """Column of a table that holds the label, by name or number (None: the obvious one)."""
+    """Column of a table that holds the label, by name or number (default: the obvious one)."""
     tokens: Literal["characters", "bytes"] = "characters"
     """What a step of a text is: a character, or a byte of its UTF-8."""
     alphabet_size: int = 500
     """Most characters that an alphabet made from the training texts may have; rarer ones count as unknown."""
     max_length: int | None = None
-    """Steps of a text or series that are read, from its start (None: all; dbpedia 1014)."""
+    """Steps of a text or series that are read, from its start (default: all; dbpedia 1014)."""
     read_backward: bool = False
     """Read texts from their end, as Zhang et al. do."""
     train_examples: int | None = None
@@ -208,11 +211,11 @@ class ScheduleConfig:
     """How long each phase lasts and how it learns (sections 3.3 and 4.1)."""
 
     pretrain_steps: int | None = None
-    """Updates on the auxiliary loss alone (None: 500, a length that fits a desk; 0 without an objective)."""
+    """Updates on the auxiliary loss alone (default: 500, a length that fits a desk; 0 without an objective)."""
     pretrain_epochs: float | None = None
     """The same in passes over the training data; the paper takes 100."""
     train_steps: int | None = None
-    """Updates with labels (None: 1000, a length that fits a desk); 0 pretrains only."""
+    """Updates with labels (default: 1000, a length that fits a desk); 0 pretrains only."""
     train_epochs: float | None = None
     """The same in passes over the training data; the paper takes 1000."""
     joint: bool = True
@@ -225,7 +228,7 @@ class ScheduleConfig:
     """Learning rate at the start of each phase; pretraining halves it once, halfway."""
     lr_schedule: LRSchedule | None = None
     """How the learning rate changes in each phase: cosine (to zero), halving, or inverse-sqrt (with the root of the
-    updates). None: inverse-sqrt with a warm-up, halving without."""
+    updates). default: inverse-sqrt with a warm-up, halving without."""
     warmup_steps: int = 0
     """Updates in which the learning rate rises to --lr (cosine: at most a tenth of the phase)."""
     lr_halving_epochs: float = 300.0
@@ -255,7 +258,7 @@ class ScheduleConfig:
 class RunConfig:
     """One run, whole."""
 
-    data: DataConfig
+    data: DataConfig = field(kw_only=False)
     model: ModelConfig = field(default_factory=ModelConfig)
     baseline: BaselineConfig = field(default_factory=BaselineConfig)
     segments: SegmentConfig = field(default_factory=SegmentConfig)
@@ -266,11 +269,11 @@ class RunConfig:
     seed: int = 0
     """Seed of every draw: weights, order of the data, anchors, sampling, drop-connect."""
     threads: int | None = None
-    """Processor threads, settled at the start and used again by resume (None: all)."""
+    """Processor threads, settled at the start and used again by resume (default: all)."""
     device: str | None = None
-    """Where to compute: cpu, cuda, cuda:1, ... (None: cuda where there is one, else cpu)."""
+    """Where to compute: cpu, cuda, cuda:1, ... (default: cuda where there is one, else cpu)."""
     evaluate_every: int | None = None
-    """Updates between evaluations (None: ten a phase)."""
+    """Updates between evaluations (default: ten a phase)."""
     checkpoint_every: int = 500
     """Updates between checkpoints; at most this much work is lost to a power cut."""
     log_every: int = 50

@@ -18,7 +18,7 @@ from auxrnn.data.sequences import Splits, from_array
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.planning import LARGEST_BATCH, choose_sizes
-from auxrnn.recipes import LEARNING, METHOD
+from auxrnn.presets import LEARNING, METHOD
 from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from auxrnn.config import DEFAULT_MODEL, RunConfig
 from auxrnn.errors import UsageError, nearest
-from auxrnn.presets import find_settings
+from auxrnn.presets import RecipeName, find_settings
 
 RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
@@ -50,32 +50,39 @@ def unflatten(values: dict[str, Any]) -> RunConfig:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a config file into plain values by field name; `path` may name a shipped config (`paper`)."""
-    shipped = resources.files("auxrnn") / "configs" / f"{path}.toml"
+    """Read a config file into values by field name, `recipe` among them; `path` may name a shipped config (`paper`)."""
+    raw = _load_toml(path)
+    known: dict[str, Any] = {"recipe": RecipeName} | field_types()
+    for name, value in raw.items():
+        if isinstance(value, dict):
+            raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
+        if name.replace("-", "_") not in known:
+            flags = [field_name.replace("_", "-") for field_name in known]
+            raise UsageError(f"{path}: unknown key {name!r}{nearest(name, flags)}")
+    values = {name.replace("-", "_"): value for name, value in raw.items()}
+    try:
+        values = {name: _convert(name, value, known[name]) for name, value in values.items()}
+        unflatten({"data": ""} | {name: value for name, value in values.items() if name != "recipe"})
+    except UsageError as error:
+        sentence = name_fields(str(error), like="'{}'")
+        raise UsageError(f"{path}: {sentence}") from error
+    return values
+
+
+def _load_toml(path: Path) -> dict[str, Any]:
+    configs = resources.files("auxrnn") / "configs"
+    shipped = configs / f"{path}.toml"
     if not path.exists() and not shipped.is_file():
-        names = sorted(entry.name.removesuffix(".toml") for entry in (resources.files("auxrnn") / "configs").iterdir())
+        names = sorted(entry.name.removesuffix(".toml") for entry in configs.iterdir())
         raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
     try:
-        raw = tomllib.loads(path.read_text() if path.exists() else shipped.read_text())
+        return tomllib.loads(path.read_text() if path.exists() else shipped.read_text())
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); give a TOML file") from error
     except ValueError as error:
         reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
         hint = "write lines such as: supervised-window = 28"
         raise UsageError(f"{path} is not a TOML file ({reason}); {hint}") from error
-    flags = ["recipe", *(name.replace("_", "-") for name in field_types())]
-    for name, value in raw.items():
-        if isinstance(value, dict):
-            raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
-        if name.replace("_", "-") not in flags:
-            raise UsageError(f"{path}: unknown key {name!r}{nearest(name, flags)}")
-    values = {name.replace("-", "_"): value for name, value in raw.items()}
-    try:
-        unflatten({"data": ""} | {name: value for name, value in values.items() if name != "recipe"})
-    except UsageError as error:
-        sentence = name_fields(str(error), like="'{}'")
-        raise UsageError(f"{path}: {sentence}") from error
-    return values
 
 
 def to_json(config: RunConfig) -> str:
@@ -137,8 +144,7 @@ def _assemble(kind: type[Config], values: dict[str, Any]) -> Config:
 
 def _convert(name: str, value: Any, hint: Any) -> Any:
     """Accept a plain value for a field, or say what the field takes."""
-    options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    for option in options:
+    for option in _options(hint):
         if typing.get_origin(option) is Literal and value in typing.get_args(option):
             return value
         if option is Path and isinstance(value, str):
@@ -147,11 +153,18 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
             return float(value)
         if isinstance(option, type) and isinstance(value, option) and (option is bool) == isinstance(value, bool):
             return value
-    allowed = " or ".join(_describe(option) for option in options if option is not types.NoneType)
-    raise UsageError(f"{name} is {value!r}; it takes {allowed}")
+    raise UsageError(f"{name} is {value!r}; it takes {describe_type(hint)}")
 
 
-def _describe(option: Any) -> str:
-    if typing.get_origin(option) is Literal:
-        return " or ".join(repr(choice) for choice in typing.get_args(option))
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(option, "a text")
+def describe_type(hint: Any) -> str:
+    """Say what a field of this type takes: a whole number, 'full' or 'auto'."""
+    words = {int: "a whole number", float: "a number", bool: "true or false"}
+    allowed: list[str] = []
+    for option in (option for option in _options(hint) if option is not types.NoneType):
+        is_choice = typing.get_origin(option) is Literal
+        allowed += [repr(choice) for choice in typing.get_args(option)] if is_choice else [words.get(option, "a text")]
+    return " or ".join([", ".join(allowed[:-1]), allowed[-1]] if len(allowed) > 1 else allowed)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -35,7 +35,7 @@ from auxrnn.cards import (
     make_card,
     read_card,
 )
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, SplitName, Weights
 from auxrnn.data import datasets
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.collect import Observe
@@ -55,9 +55,6 @@ from auxrnn.training.record import FileRecorder, ListRecorder
 CONFIG = "config.json"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 logger = logging.getLogger(__name__)
-
-Weights = Literal["final", "best"]
-SplitName = Literal["test", "train", "validation"]
 
 
 class Prepared(NamedTuple):

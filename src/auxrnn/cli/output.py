@@ -3,13 +3,13 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
-RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+    from auxrnn.config import RunConfig
+    from auxrnn.data.datasets import Dataset
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -22,6 +22,17 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def error_console() -> Console:
-    """Give the console for progress."""
+def error_console() -> "Console":
+    """Return the console for progress."""
+    from rich.console import Console
+
     return Console(stderr=True)
+
+
+def load_data(config: "RunConfig") -> "Dataset":
+    """Load the data of a run, with progress on the error stream."""
+    from auxrnn import runs
+    from auxrnn.progress import ReadingProgress
+
+    with ReadingProgress(Path(config.data.data).name, error_console()) as progress:
+        return runs.load_dataset(config, observe=progress.observe)

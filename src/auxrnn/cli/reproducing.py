@@ -5,16 +5,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
 import torch
-import tyro
 
 from auxrnn import runs
-from auxrnn.arguments import parse
-from auxrnn.cli.output import Flag, error_console, print_json, say
+from auxrnn.cli.options import ReportOptions, ReproduceOptions
+from auxrnn.cli.output import error_console, print_json, say
+from auxrnn.config import ScaleName
 from auxrnn.errors import UsageError, nearest
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.estimates import (
@@ -29,7 +29,7 @@ from auxrnn.experiments.jobs import Folders, plan
 from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
 from auxrnn.experiments.runner import Display, Runner
-from auxrnn.experiments.scales import Scale, ScaleName
+from auxrnn.experiments.scales import Scale
 from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.pages import PageFacts, write_results_page
@@ -44,54 +44,21 @@ STOPPED = 130
 PICTURES = "reconstructions.npz"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReproduceArguments:
-    """Options of `reproduce`."""
-
-    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ()
-    """Tables and figures by name (table2, figure4), or all of them in order of importance: all."""
-    scale: ScaleName = "desk"
-    """How large: smoke (seconds), desk (hours on two cores), full (the paper's lengths and sizes with the
-    fast recipe, days on two cores) or paper (the published settings)."""
-    workers: int = 1
-    """Runs at a time, one thread each."""
-    seeds: int | None = None
-    """Seeds of every number (None: as the scale says)."""
-    runs: Path = Path("runs/reproduce")
-    """Folder for checkpoints and weights; what is interrupted goes on from there."""
-    results: Path = Path("results")
-    """Folder for records and tables, to be kept: what has its record in SCALE/records is not run again."""
-    list: Flag = False
-    """Show all experiments: their runs, what is done, and about how long the rest takes here."""
-    json: Flag = False
-    """Print one JSON object."""
-
-
-def reproduce(argv: Sequence[str]) -> int:
-    """Run what a table or figure of the paper needs, and print it with our numbers beside the paper's.
-
-    What was interrupted goes on, what is done is not repeated, and runs that several tables need are run once. Every
-    number becomes a small record in the results folder; the table stands beside them as Markdown.
-
-    Examples:
-      auxrnn reproduce --list
-      auxrnn reproduce table2 --scale desk --workers 2
-      auxrnn reproduce all --scale smoke
-    """
-    arguments = parse(ReproduceArguments, argv, "reproduce", description=reproduce.__doc__ or "")
-    if arguments.workers < 1 or (arguments.seeds is not None and arguments.seeds < 1):
+def reproduce(options: ReproduceOptions) -> int:
+    """Run what some experiments need, and print them."""
+    if options.workers < 1 or (options.seeds is not None and options.seeds < 1):
         raise UsageError("--workers and --seeds must be at least 1")
-    if arguments.list:
-        return _list(arguments)
-    names = _find_names(arguments.names)
-    scale, folders = _find_scale(arguments), _find_folders(arguments)
+    if options.list:
+        return _list(options)
+    names = _find_names(options.names)
+    scale, folders = _find_scale(options), _find_folders(options)
     try:
-        code = _work(names, scale, folders, arguments)
+        code = _work(names, scale, folders, options)
     finally:
         # Also what was stopped leaves tables of all that is done.
-        outcomes = _keep(names, scale, folders, arguments.results / scale.name)
+        outcomes = _keep(names, scale, folders, options.results / scale.name)
     for outcome in outcomes:
-        if arguments.json:
+        if options.json:
             print_json({"name": outcome.name, "done": outcome.num_done, "planned": outcome.num_planned})
         else:
             print(outcome_text(outcome))
@@ -116,19 +83,19 @@ def _find_names(given: Sequence[str]) -> list[str]:
     return list(EXPERIMENTS) if ALL in given else list(dict.fromkeys(given))
 
 
-def _find_scale(arguments: ReproduceArguments) -> Scale:
-    scale = find_scale(arguments.scale, arguments.runs.absolute() / "made")
-    if arguments.seeds is None:
+def _find_scale(options: ReproduceOptions) -> Scale:
+    scale = find_scale(options.scale, options.runs.absolute() / "made")
+    if options.seeds is None:
         return scale
-    seeds = tuple(range(arguments.seeds))
+    seeds = tuple(range(options.seeds))
     return scale._replace(seeds=seeds, fewer_seeds=seeds)
 
 
-def _find_folders(arguments: ReproduceArguments) -> Folders:
-    return Folders(arguments.runs / arguments.scale, arguments.results / arguments.scale / "records")
+def _find_folders(options: ReproduceOptions) -> Folders:
+    return Folders(options.runs / options.scale, options.results / options.scale / "records")
 
 
-def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: ReproduceArguments) -> int:
+def _work(names: Sequence[str], scale: Scale, folders: Folders, options: ReproduceOptions) -> int:
     """Do what is left; 1 if some of it failed."""
     jobs = find_jobs(names, scale)
     tasks = plan(jobs, folders)
@@ -136,18 +103,18 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, arguments: Repro
         say(f"all {len(jobs)} runs are done already")
         return 0
     num_done = sum(folders.is_done(job) for job in jobs)
-    say(f"{len(jobs)} runs, {num_done} of them done already; {arguments.workers} at a time")
+    say(f"{len(jobs)} runs, {num_done} of them done already; {options.workers} at a time")
     if scale.name == "smoke":
         display = Display(tasks, folders, error_console())
         failures = Runner(folders, HereExecutor(), workers=1, display=display, command=_run_here).run(tasks)
     else:
         torch.set_num_threads(1)
         display = Display(tasks, folders, error_console(), seconds=estimate_seconds(tasks, folders))
-        with ThreadPoolExecutor(arguments.workers) as executor:
+        with ThreadPoolExecutor(options.workers) as executor:
             failures = Runner(
                 folders,
                 executor,
-                workers=arguments.workers,
+                workers=options.workers,
                 display=display,
                 needs=lambda task: estimate_bytes(task.config),
                 free=find_free_memory(torch.device(runs.find_device())),
@@ -169,7 +136,7 @@ class HereExecutor(Executor):
 
 
 def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
-    from auxrnn.cli import run  # noqa: PLC0415 - the command line runs itself
+    from auxrnn.cli import run
 
     with contextlib.ExitStack() as stack:
         result = stack.enter_context(log.open("a") if out is None else out.open("w"))
@@ -181,22 +148,22 @@ def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
     return code
 
 
-def _list(arguments: ReproduceArguments) -> int:
+def _list(options: ReproduceOptions) -> int:
     """Print every experiment with its runs and times, or the runs of those that are named."""
-    folders = _find_folders(arguments)
+    folders = _find_folders(options)
     torch.set_num_threads(1)
-    if arguments.names:
-        listed = list_runs(_find_names(arguments.names), _find_scale(arguments), folders)
-        print_json({"runs": [run._asdict() for run in listed]}) if arguments.json else _print_runs(listed)
+    if options.names:
+        listed = list_runs(_find_names(options.names), _find_scale(options), folders)
+        print_json({"runs": [run._asdict() for run in listed]}) if options.json else _print_runs(listed)
         return 0
     summaries = []
     for name in EXPERIMENTS:
         for scale_name in get_args(ScaleName):
-            asked = replace(arguments, scale=scale_name)
+            asked = replace(options, scale=scale_name)
             summaries.append(summarize(name, _find_scale(asked), _find_folders(asked)))
-            if not arguments.json:
+            if not options.json:
                 _print_summary(summaries[-1])
-    if arguments.json:
+    if options.json:
         print_json({"experiments": [summary._asdict() for summary in summaries]})
     return 0
 
@@ -215,51 +182,27 @@ def _print_runs(listed: Sequence[ListedRun]) -> None:
         print(f"{run.place:<34} {state:<24} {run.name}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportArguments:
-    """Options of `report`."""
-
-    scale: ScaleName = "desk"
-    """Which records to show: smoke, desk, full or paper."""
-    results: Path = Path("results")
-    """Folder with the records that `auxrnn reproduce` made."""
-    out: Path | None = None
-    """File to write (None: RESULTS/SCALE/index.html)."""
-    pictures: Path | None = None
-    """Folder to put every chart into as a PNG, to be shown elsewhere."""
-    tables: Path | None = None
-    """Folder to put every table into as Markdown."""
-    json: Flag = False
-    """Print one JSON object."""
-
-
-def report(argv: Sequence[str]) -> int:
-    """Make one HTML file of all tables and figures: ours beside the paper's, which claims hold, and what each cost.
-
-    It is made from the committed records alone, opens offline and needs no other file.
-
-    example:  auxrnn report --scale desk
-    """
-    arguments = parse(ReportArguments, argv, "report", description=report.__doc__ or "")
-    folders = Folders(Path("unused"), arguments.results / arguments.scale / "records")
+def report(options: ReportOptions) -> int:
+    """Write the page of all experiments."""
+    folders = Folders(Path("unused"), options.results / options.scale / "records")
     if not folders.records.is_dir():
         raise UsageError(
-            f"{folders.records} holds no records; `auxrnn reproduce all --scale {arguments.scale}` makes them"
+            f"{folders.records} holds no records; `auxrnn reproduce all --scale {options.scale}` makes them"
         )
     with tempfile.TemporaryDirectory() as made_folder:
-        scale = find_scale(arguments.scale, Path(made_folder))
-    path = arguments.out or arguments.results / arguments.scale / "index.html"
+        scale = find_scale(options.scale, Path(made_folder))
+    path = options.out or options.results / options.scale / "index.html"
     outcomes = [find_outcome(name, scale, folders) for name in PAGE_ORDER]
-    reconstructions = read_reconstructions(arguments.results / arguments.scale / PICTURES)
+    reconstructions = read_reconstructions(options.results / options.scale / PICTURES)
     made = _find_facts(scale, folders)
     write_results_page(path, outcomes=outcomes, reconstructions=reconstructions, made=made)
-    if arguments.pictures is not None:
-        _write_pictures(arguments.pictures, outcomes)
-    if arguments.tables is not None:
+    if options.pictures is not None:
+        _write_pictures(options.pictures, outcomes)
+    if options.tables is not None:
         for outcome in outcomes:
-            write_aside(arguments.tables / f"{outcome.name}.md", outcome_markdown(outcome))
+            write_aside(options.tables / f"{outcome.name}.md", outcome_markdown(outcome))
     verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
-    if arguments.json:
+    if options.json:
         print_json({"page": str(path), "claims": dict(verdicts)})
     else:
         print(path)
@@ -267,7 +210,7 @@ def report(argv: Sequence[str]) -> int:
 
 
 def _write_pictures(folder: Path, outcomes: Sequence[Outcome]) -> None:
-    from auxrnn.report.charts import WIDE, chart_figure, to_png  # noqa: PLC0415 - matplotlib is slow to import
+    from auxrnn.report.charts import WIDE, chart_figure, to_png
 
     for outcome in outcomes:
         for number, chart in enumerate(outcome.charts, start=1):

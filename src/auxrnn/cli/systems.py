@@ -1,22 +1,18 @@
 """`auxrnn models` and `auxrnn cost`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from auxrnn import runs
-from auxrnn.arguments import parse
-from auxrnn.cli.output import Flag, print_json, say
-from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
+from auxrnn.cli.options import CostOptions, ModelsOptions
+from auxrnn.cli.output import load_data, print_json, say
 from auxrnn.config import RunConfig
 from auxrnn.errors import UsageError
+from auxrnn.experiments import parameters
 from auxrnn.files import describe_bytes
 from auxrnn.networks import count_weights
 from auxrnn.planning import plan
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds
-from auxrnn.recipes import DEFAULT_RECIPE, RecipeName
 from auxrnn.training.cost import estimate_time, time_row
 from auxrnn.training.loop import Session
 from auxrnn.training.memory import (
@@ -32,28 +28,9 @@ LONGEST_STEP = 120.0
 """Seconds; a step that takes longer row by row is not done just to measure it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelsArguments:
-    """Options of `models`."""
-
-    markdown: Flag = False
-    """Print the weights of every system at its published settings as a Markdown table: the one in docs/models.md."""
-    json: Flag = False
-    """Print one JSON object: title, paper, steps, options and published settings of each model by name."""
-
-
-def models(argv: Sequence[str]) -> int:
-    """List every system that `auxrnn train --model` takes: its paper, its weights, and what it reads.
-
-    Weights are those of its published settings, for MNIST's pixels and DBpedia's characters. `auxrnn train --model X
-    --help` shows these settings as the defaults of all options.
-
-    example:  auxrnn models
-    """
-    from auxrnn.experiments import parameters  # noqa: PLC0415 - only this needs it
-
-    arguments = parse(ModelsArguments, argv, "models", description=models.__doc__ or "")
-    if arguments.markdown:
+def list_models(options: ModelsOptions) -> int:
+    """Print every system that can be trained."""
+    if options.markdown:
         print(parameters.make_table(), end="")
         return 0
     rows: dict[str, dict[str, Any]] = {
@@ -64,7 +41,7 @@ def models(argv: Sequence[str]) -> int:
         }
         for name, preset in PRESETS.items()
     }
-    if arguments.json:
+    if options.json:
         print_json(rows)
         return 0
     for name, row in rows.items():
@@ -77,45 +54,18 @@ def models(argv: Sequence[str]) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostArguments:
-    """Options of `cost` beside those of the run itself."""
-
-    run: RunConfig
-    recipe: RecipeName = DEFAULT_RECIPE
-    """Where the defaults of all options come from: fast or paper, as in `auxrnn train`."""
-    config: Path | None = None
-    """TOML file with defaults for these options, or a shipped one: paper, mnist14."""
-    memory: float | None = None
-    """Gigabytes that a training step may take (None: what is free here)."""
-    json: Flag = False
-    """Print one JSON object."""
-
-
-def cost(argv: Sequence[str]) -> int:
-    """Say what a training would take, without training: weights, memory and time of a step, and what fits.
-
-    Takes the options of `auxrnn train`. Memory is estimated from a few short rows, and measured in one step on the
-    longest sequences if that fits. For attention it also says what a matrix of all steps by all steps would take: what
-    made the paper call long sequences infeasible.
-
-    Examples:
-      auxrnn cost mnist --model transformer
-      auxrnn cost needle --length 16384 --model dmca --memory 16
-    """
-    default = CostArguments(run=find_defaults(argv), recipe=find_recipe_name(argv))
-    arguments = parse(CostArguments, argv, "cost", default=default, description=cost.__doc__ or "")
-    check_run(argv, arguments.run)
-    if arguments.memory is not None and not 0 < arguments.memory < float("inf"):
-        raise UsageError(f"--memory is {arguments.memory}; it must be a number of gigabytes above 0")
-    config = runs.settle(arguments.run)
+def cost(options: CostOptions) -> int:
+    """Print what a training would take."""
+    if options.memory is not None and not 0 < options.memory < float("inf"):
+        raise UsageError(f"--memory is {options.memory}; it must be a number of gigabytes above 0")
+    config = runs.settle(options.run)
     dataset = load_data(config)
     config, prepared = plan(config, dataset, minutes=None, say=say)
     session = runs.open_session(config, dataset, prepared, None)
     free = find_free_memory(session.network.device)
-    given = free if arguments.memory is None else int(arguments.memory * 1e9)
+    given = free if options.memory is None else int(options.memory * 1e9)
     facts = _find_costs(config, session, given=given, free=free)
-    if arguments.json:
+    if options.json:
         print_json(facts)
     else:
         _print_costs(facts)

@@ -3,15 +3,13 @@
 import contextlib
 import math
 import signal
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from auxrnn import pretrained, runs
-from auxrnn.arguments import parse
-from auxrnn.cli.output import Flag, RunFolder, error_console, print_json, say
-from auxrnn.cli.run_options import check_run, find_defaults, find_recipe_name, load_data
+from auxrnn.cli.options import ResumeOptions, TrainOptions
+from auxrnn.cli.output import error_console, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.data.datasets import Dataset, make_splits
 from auxrnn.data.splits import drawn_parts
@@ -22,7 +20,6 @@ from auxrnn.networks import count_weights
 from auxrnn.planning import DEFAULT_MINUTES, plan
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
-from auxrnn.recipes import DEFAULT_RECIPE, RecipeName
 from auxrnn.report.records import read_events
 from auxrnn.training.cost import estimate_time
 from auxrnn.training.loop import Session
@@ -33,90 +30,33 @@ LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainArguments:
-    """Options of `train` beside those of the run itself."""
-
-    run: RunConfig
-    out: Path | None = None
-    """Run folder to make (None: runs/DATA-MODEL-1, or the next free number)."""
-    recipe: RecipeName = DEFAULT_RECIPE
-    """Where the defaults of all options come from: fast (converges within minutes to an hour of one core) or paper (the
-    published settings)."""
-    minutes: float | None = None
-    """Minutes that the run may take: its length is planned from measured updates (None: 10 with the fast recipe, unless
-    a length is given)."""
-    config: Path | None = None
-    """TOML file with defaults for these options (keys named as the flags), or a shipped one: paper, mnist14."""
-    pretrained: Path | None = None
-    """Take the first phase from this run, which pretrained alike with --train-steps 0; the result is the same."""
-    json: Flag = False
-    """Print the result as one JSON object."""
-
-
-def train(argv: Sequence[str]) -> int:
-    """Train a network on a dataset or on your own files: r-LSTM, p-LSTM, or any system the paper compares with.
-
-    Without a length it plans for ten minutes: it compares an LSTM with an r-LSTM on a validation split, trains the
-    better one, and keeps the weights that were best there.
-
-      auxrnn train mnist --minutes 60
-      auxrnn train mnist --objective reconstruct --train-epochs 8     an r-LSTM in any case
-
-    --recipe fast, the default, has Adam with a warm-up and a cosine, gates with memories of all lengths, batches of 64,
-    and an auxiliary loss in units of the data's variance; the defaults below are its values, and auto ones are chosen
-    from the data. --recipe paper has the paper's settings, and --config paper also its length: 100 + 1,000 epochs.
-
-    Datasets, and your own files:
-
-      auxrnn train digits                            handwritten digits, bundled
-      auxrnn train mnist                             also pmnist, fashion_mnist, cifar10
-      auxrnn train stanford_dogs --image-size 40     also --enlarge-to 150000
-      auxrnn train dbpedia --supervised-window 100   texts, character by character
-      auxrnn train adding --length 500               a task of memory, made up; also recall, needle
-      auxrnn train photos/ --image-size 32           images, photos/CLASS/*.jpg
-      auxrnn train reviews.csv --label-column stars  texts: .csv, .tsv, .jsonl, .parquet
-      auxrnn train reviews.csv --tokens bytes        the same, byte by byte
-      auxrnn train data.npz                          arrays: x [N, T] or [N, T, D], y, lengths
-      auxrnn train Heartbeat_TRAIN.ts                time series (UCR/UEA)
-      auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt     few labels
-
-    Other systems (`auxrnn models` lists them), with the sizes that their authors published; --recipe paper has also
-    their optimizers and rates:
-
-      auxrnn train mnist --model transformer
-      auxrnn train mnist --model gru --objective reconstruct     an r-GRU
-
-    `auxrnn data check PATH` says beforehand what is understood of your files and what is wrong with them.
-
-    Ctrl-C stops it and keeps what it has; `auxrnn resume` goes on.
-    """
-    arguments = parse_train(argv)
-    config = runs.settle(arguments.run)
-    minutes = _find_minutes(arguments)
-    if arguments.out is not None:
-        runs.check_free(arguments.out)
+def train(options: TrainOptions) -> int:
+    """Train a new run from its plan to its end."""
+    config = runs.settle(options.run)
+    minutes = _find_minutes(options)
+    if options.out is not None:
+        runs.check_free(options.out)
     dataset = load_data(config)
     config, prepared = plan(config, dataset, minutes=minutes, say=say)
-    folder = arguments.out or _next_free_folder(config)
-    if arguments.pretrained is not None:
-        pretrained.check_fits(config, arguments.pretrained)
+    folder = options.out or _next_free_folder(config)
+    if options.pretrained is not None:
+        pretrained.check_fits(config, options.pretrained)
     session = runs.open_session(config, dataset, prepared, folder)
     _check_memory(config, session)
-    source = arguments.pretrained
+    source = options.pretrained
     runs.create(config, prepared, folder, fill=None if source is None else partial(pretrained.adopt, source=source))
     _announce_data(config, dataset, prepared)
     _announce(config, session, minutes=minutes)
-    return _train_to_end(session, folder, is_json=arguments.json)
+    return _train_to_end(session, folder, is_json=options.json)
 
 
-def _find_minutes(arguments: TrainArguments) -> float | None:
+def _find_minutes(options: TrainOptions) -> float | None:
     """Return the budget of a run; None where its length is given in updates or passes, or is the paper's."""
-    schedule, minutes = arguments.run.schedule, arguments.minutes
+    schedule, minutes = options.run.schedule, options.minutes
     lengths = (schedule.pretrain_steps, schedule.pretrain_epochs, schedule.train_steps, schedule.train_epochs)
     has_length = any(length is not None for length in lengths)
     if minutes is None:
-        return None if has_length or arguments.recipe == "paper" else DEFAULT_MINUTES
+        return None if has_length or options.recipe == "paper" else DEFAULT_MINUTES
     if not 0 < minutes < math.inf:
         raise UsageError(f"--minutes is {minutes}; it must be a number above 0")
     if has_length:
@@ -124,40 +64,18 @@ def _find_minutes(arguments: TrainArguments) -> float | None:
     return minutes
 
 
-def parse_train(argv: Sequence[str]) -> TrainArguments:
-    """Give what `auxrnn train` is asked for: flags, over the values of a config file, over the defaults."""
-    default = TrainArguments(run=find_defaults(argv), recipe=find_recipe_name(argv))
-    arguments = parse(TrainArguments, argv, "train", default=default, description=train.__doc__ or "")
-    check_run(argv, arguments.run)
-    return arguments
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeArguments:
-    """Options of `resume`."""
-
-    run: RunFolder
-    """Run folder that `auxrnn train` made."""
-    json: Flag = False
-    """Print the result as one JSON object."""
-
-
-def resume(argv: Sequence[str]) -> int:
-    """Continue a run that was stopped, from its newest checkpoint, to the same bytes as if it never was.
-
-    example:  auxrnn resume runs/mnist14
-    """
-    arguments = parse(ResumeArguments, argv, "resume", description=resume.__doc__ or "")
-    config = runs.read_config(arguments.run)
-    if runs.is_finished(arguments.run):
-        say(f"{arguments.run} is finished already; `auxrnn evaluate {arguments.run}` shows more of its results")
-        _print_result(arguments.run, is_json=arguments.json)
+def resume(options: ResumeOptions) -> int:
+    """Continue a run from its newest checkpoint."""
+    config = runs.read_config(options.run)
+    if runs.is_finished(options.run):
+        say(f"{options.run} is finished already; `auxrnn evaluate {options.run}` shows more of its results")
+        _print_result(options.run, is_json=options.json)
         return 0
     dataset = load_data(config)
-    prepared = runs.prepare_again(config, dataset, arguments.run)
-    session = runs.open_session(config, dataset, prepared, arguments.run)
+    prepared = runs.prepare_again(config, dataset, options.run)
+    session = runs.open_session(config, dataset, prepared, options.run)
     _check_memory(config, session)
-    return _train_to_end(session, arguments.run, is_json=arguments.json)
+    return _train_to_end(session, options.run, is_json=options.json)
 
 
 def _next_free_folder(config: RunConfig) -> Path:

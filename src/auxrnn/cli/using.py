@@ -4,19 +4,16 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from auxrnn import runs
-from auxrnn.arguments import parse
-from auxrnn.cli.output import Flag, RunFolder, print_json, say
+from auxrnn.cli.options import EvaluateOptions, PredictOptions
+from auxrnn.cli.output import print_json, say
 from auxrnn.data.batches import by_length, in_order
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import Format, make_encoding, step_kind
@@ -31,34 +28,13 @@ MOST_COLUMNS = 12
 BATCH_SIZE = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluateArguments:
-    """Options of `evaluate`."""
-
-    run: RunFolder
-    """Run folder of a finished run."""
-    split: runs.SplitName = "test"
-    """Part of the dataset to classify."""
-    weights: runs.Weights | None = None
-    """The final weights, or the best on the validation split (None: the best, if the run has a validation split)."""
-    data_dir: Path | None = None
-    """Folder that holds the dataset's files, where it is not that of the training."""
-    json: Flag = False
-    """Print one JSON object: weights, accuracy, balanced accuracy and macro F1 (percent), loss, examples, confusion,
-    recall."""
-
-
-def evaluate_command(argv: Sequence[str]) -> int:
-    """Give accuracy, loss, confusion matrix and recall per class of a finished run.
-
-    example:  auxrnn evaluate runs/mnist14 --json
-    """
-    arguments = parse(EvaluateArguments, argv, "evaluate", description=evaluate_command.__doc__ or "")
-    trained = runs.load_run(arguments.run, weights=arguments.weights)
-    split = runs.load_split(arguments.run, arguments.split, data_dir=arguments.data_dir)
+def evaluate_run(options: EvaluateOptions) -> int:
+    """Evaluate a finished run on a split of its dataset."""
+    trained = runs.load_run(options.run, weights=options.weights)
+    split = runs.load_split(options.run, options.split, data_dir=options.data_dir)
     batches = in_order(split.select(by_length(split)), BATCH_SIZE)
     evaluation = evaluate(trained.network, batches)
-    if arguments.json:
+    if options.json:
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
         confusion = evaluation.confusion_CC.tolist()
         print_json(
@@ -89,57 +65,27 @@ def _say_weights(trained: runs.TrainedRun) -> None:
         say("with the best weights on the validation split; --weights final takes those of the last update")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictArguments:
-    """Options of `predict`."""
-
-    run: RunFolder
-    """Run folder of a finished run."""
-    files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILES")]
-    """What to classify, of the kind that the run was trained on: images or folders of them, tables or .txt with a text
-    a line, arrays (.npy, .npz), time series (.ts); - is standard input: a text a line, an array or an image."""
-    weights: runs.Weights | None = None
-    """The final weights, or the best on the validation split (None: the best, if the run has a validation split)."""
-    text_column: str | None = None
-    """Column of a table that holds the text (None: the one of the training, else the obvious one)."""
-    stream: Flag = False
-    """Read steps from standard input and say after each what the sequence looks like so far: one step a line, its
-    values as in the data (pixels from 0 to 1), and an empty line begins another sequence; of texts, each
-    character is a step, and each line a sequence."""
-    json: Flag = False
-    """Print one JSON object: for each sequence its file, class and probabilities; with --stream, one a step."""
-
-
-def predict(argv: Sequence[str]) -> int:
-    """Give the class and the probabilities of sequences that the run was not trained on.
-
-    Examples:
-      auxrnn predict runs/mnist14 digit.png more.npy --json
-      auxrnn predict runs/reviews new.csv
-      echo "What a film" | auxrnn predict runs/reviews -
-
-    Steps as they come in:  sensor | auxrnn predict runs/mnist14 - --stream
-    """
-    arguments = parse(PredictArguments, argv, "predict", description=predict.__doc__ or "")
-    if not arguments.files:
+def predict(options: PredictOptions) -> int:
+    """Classify the sequences of files, or of standard input."""
+    if not options.files:
         raise UsageError("no files to predict; name some, or - for standard input: auxrnn predict RUN digit.png")
-    if arguments.stream and arguments.files != (STANDARD_INPUT,):
+    if options.stream and options.files != (STANDARD_INPUT,):
         raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
-    trained = runs.load_run(arguments.run, weights=arguments.weights)
-    if arguments.stream:
-        return _predict_stream(trained, is_json=arguments.json)
+    trained = runs.load_run(options.run, weights=options.weights)
+    if options.stream:
+        return _predict_stream(trained, is_json=options.json)
     _say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
-    for path in arguments.files:
-        for inputs in read_inputs(path, trained.card.format, text_column=arguments.text_column, problems=problems):
+    for path in options.files:
+        for inputs in read_inputs(path, trained.card.format, text_column=options.text_column, problems=problems):
             unknown += count_unknown(inputs.split, trained.card.format)
             classified = _classify(trained, inputs)
-            rows += classified if arguments.json else []
-            for row in [] if arguments.json else classified:
+            rows += classified if options.json else []
+            for row in [] if options.json else classified:
                 print(f"{row['file']}\t{row['class']}\t{max(row['probabilities'].values()):.4f}")
     _report_inputs(problems, unknown)
-    if arguments.json:
+    if options.json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
     return 0
 

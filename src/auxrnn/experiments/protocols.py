@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from auxrnn.config import ScaleName
 from auxrnn.experiments.scales import (
     CIFAR10,
     DBPEDIA,
@@ -13,11 +14,10 @@ from auxrnn.experiments.scales import (
     PMNIST,
     DatasetSetup,
     Scale,
-    ScaleName,
     Schedule,
 )
 from auxrnn.experiments.smoke import make_smoke
-from auxrnn.recipes import LEARNING, METHOD
+from auxrnn.presets import LEARNING, METHOD
 
 
 def _read_fully(

@@ -6,9 +6,9 @@ read, what all runs share, and what a span of the paper's steps becomes; `protoc
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from auxrnn.config import Objective, RunConfig, Window
+from auxrnn.config import Objective, RunConfig, ScaleName, Window
 from auxrnn.plain_config import unflatten
 from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName
 
@@ -20,7 +20,6 @@ PAPER_SIDES = (40, 48, 56, 72, 80, 96, 112, 128)
 """Sides of the paper's dogs in pixels."""
 OBJECTIVES: dict[str, Objective] = {"r-LSTM": "reconstruct", "p-LSTM": "predict"}
 
-ScaleName = Literal["smoke", "desk", "full", "paper"]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
