@@ -49,10 +49,12 @@ class System(NamedTuple):
 
 # The slowest first, so that no core waits at the end.
 SYSTEMS = {
-    "reconstruct": System("r-LSTM", "must also rebuild what it read before random anchors", "reconstruct", WINDOW),
-    "predict": System("p-LSTM", "must also predict what comes after random anchors", "predict", WINDOW),
+    "reconstruct": System(
+        "r-LSTM", "also learns to reconstruct what it read before random anchors", "reconstruct", WINDOW
+    ),
+    "predict": System("p-LSTM", "also learns to predict what comes after random anchors", "predict", WINDOW),
     "lstm_full": System("LSTM, full", "gradients through the whole sequence", "none", "full"),
-    "lstm_truncated": System("LSTM, truncated", "gradients of the last steps, nothing else", "none", WINDOW),
+    "lstm_truncated": System("LSTM, truncated", "gradients through the last steps only", "none", WINDOW),
 }
 SETTINGS = {
     "data": "digits",

@@ -12,8 +12,8 @@ from auxrnn.report.results import Claim, Grid, LineChart, Row, to_line
 
 TITLE = "Few labels: what unlabeled sequences are worth"
 SUMMARY = (
-    "All networks have labels for a few sequences only, and as many updates on these. The r-LSTM and the p-LSTM were"
-    " first pretrained on all sequences, without labels; one pretraining serves all numbers of labels."
+    "All networks have labels for only a few sequences, and the same number of updates on them. The r-LSTM and the"
+    " p-LSTM are first pretrained on all sequences without labels; one pretraining serves all numbers of labels."
 )
 LSTM, R, P = "LSTM", "r-LSTM", "p-LSTM"
 SYSTEMS = (LSTM, R, P)
@@ -35,7 +35,7 @@ STUDIES = {
     DBPEDIA: Study(12_038, (140, 420, 1400, 4200, 12_038), 100, {"joint": False}),
 }
 SHARES = (0.06, 0.06, 0.12, 0.18, 1.0)
-"""Updates with labels, as shares of those with all labels: few examples are soon learned by heart."""
+"""Updates with labels, as shares of those with all labels: few examples are soon memorized."""
 
 
 def runs(scale: Scale) -> Iterator[Job]:

@@ -12,8 +12,8 @@ from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
 SUMMARY = (
-    "The same photographs at eight sizes, so that only the length changes. Above, accuracy; below, seconds for one"
-    " update. The LSTM has full back-propagation; r-LSTM and p-LSTM keep a few hundred steps in memory at any length."
+    "The same photographs at eight sizes, so that only the length changes: test accuracy, and seconds per update. The"
+    " LSTM has full back-propagation; r-LSTM and p-LSTM back-propagate through a few hundred steps at any length."
 )
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 HELPED = (R, P, R_MANY)
@@ -81,25 +81,28 @@ def claims(results: Results) -> list[Claim]:
     first, last = PAPER_SIDES[0], PAPER_SIDES[-1]
     return [
         *(
-            claim(f"At the greatest length that the LSTM can do, {row} beats it", row, LSTM, LAST_OF_LSTM)
+            claim(f"At the greatest length at which the paper trains the LSTM, {row} beats it", row, LSTM, LAST_OF_LSTM)
             for row in HELPED
         ),
-        claim("20x30 beats one segment, at the shortest", R_MANY, R, first),
-        claim("20x30 beats one segment, at the longest", R_MANY, R, last),
-        *(claim(f"At the shortest the Transformer beats {row}", TRANSFORMER, row, first) for row in (LSTM, *HELPED)),
-        *(claim(f"After some 3,000 steps {row} beats the Transformer", row, TRANSFORMER, AFTER_3000) for row in HELPED),
+        claim("20x30 beats one segment at the shortest length", R_MANY, R, first),
+        claim("20x30 beats one segment at the longest length", R_MANY, R, last),
+        *(
+            claim(f"At the shortest length the Transformer beats {row}", TRANSFORMER, row, first)
+            for row in (LSTM, *HELPED)
+        ),
+        *(claim(f"Beyond 3,000 steps {row} beats the Transformer", row, TRANSFORMER, AFTER_3000) for row in HELPED),
         *(_claim_growth(results, row) for row in HELPED),
     ]
 
 
 def _claim_growth(results: Results, row: str) -> Claim:
     """Judge that time grows more slowly than that of the LSTM: measured once each, a ratio of best times."""
-    text = f"The time of a batch grows more slowly for {row} than for the LSTM"
+    text = f"Time per update grows more slowly for {row} than for the LSTM"
     growth, of_lstm = _find_growth(results, row), _find_growth(results, LSTM)
     if growth is None or of_lstm is None:
         return Claim(text, "open", "not measured yet")
     sides = results.scale.timed_sides
-    detail = f"from {sides[0]} to {sides[-1]} pixels a side {growth:.1f} times, the LSTM {of_lstm:.1f} times"
+    detail = f"{growth:.1f}x from {sides[0] ** 2:,} to {sides[-1] ** 2:,} steps, LSTM {of_lstm:.1f}x"
     return Claim(text, "holds" if growth < of_lstm else "does not hold", detail)
 
 
@@ -119,14 +122,14 @@ def conclude(results: Results) -> str:
 def _tell_growth(results: Results) -> str:
     growths = {row: growth for row in PAPER if (growth := _find_growth(results, row)) is not None}
     first, last = results.scale.timed_sides[0], results.scale.timed_sides[-1]
-    told = ", ".join(f"{row} {growth:.1f}" for row, growth in growths.items())
-    return f"From {first**2:,} to {last**2:,} steps an update takes so many times as long: {told}." if told else ""
+    told = ", ".join(f"{growth:.1f}x for {row}" for row, growth in growths.items())
+    return f"Time per update grows from {first**2:,} to {last**2:,} steps by {told}." if told else ""
 
 
 def _tell_accuracy(results: Results, side: int) -> str:
     rows = [row for row in PAPER if results.find(row, str(side))]
     length = (side // results.scale.side_divisor) ** 2
-    text = f"Photographs of {length:,} steps named rightly, in %: {', '.join(f'{row} {{}}' for row in rows)}."
+    text = f"Test accuracy in % at {length:,} steps: {', '.join(f'{row} {{}}' for row in rows)}."
     return results.tell(text, *((row, str(side)) for row in rows)) if rows else ""
 
 
@@ -140,12 +143,12 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         "steps",
         "test accuracy, %",
         lines,
-        paper_x_label=None if scale.side_divisor == 1 else "steps of the paper's",
+        paper_x_label=None if scale.side_divisor == 1 else "steps in the paper",
         chance=_find_chance(results),
     )
     timed = {side: side**2 for side in PAPER_SIDES if side in scale.timed_sides}
     lines = tuple(_make_line(results, row, timed, PAPER_SECONDS[row], TIME, seconds_per_update) for row in PAPER)
-    time = LineChart("Time of one update as sequences grow", "steps", "seconds", lines, is_log=True)
+    time = LineChart("Time per update as sequences grow", "steps", "seconds", lines, is_log=True)
     return [_accuracy_grid(results, lengths), _time_grid(results, timed)], [accuracy, time]
 
 
@@ -170,7 +173,7 @@ def _time_grid(results: Results, timed: Mapping[int, int]) -> Grid:
             yield results.cell(row + TIME, str(side), numbers[PAPER_SIDES.index(side)], seconds_per_update)
 
     rows = tuple(Row(f"{length:,}", tuple(cells(side))) for side, length in timed.items())
-    return Grid("Seconds of one update by length in steps", "seconds", tuple(PAPER), rows, decimals=2, is_drawn=False)
+    return Grid("Seconds per update by length in steps", "seconds", tuple(PAPER), rows, decimals=2, is_drawn=False)
 
 
 def _make_line(

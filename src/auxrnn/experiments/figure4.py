@@ -11,7 +11,7 @@ from auxrnn.report.results import Claim, Grid, Level, LineChart, Row, to_line
 TITLE = "Figure 4: a shrinking supervised window (CIFAR10)"
 SUMMARY = (
     "The same r-LSTM and p-LSTM, pretrained once, with fewer and fewer steps of supervised back-propagation: at one"
-    " step labels hardly touch the network that reads, at none they train the head alone."
+    " step labels hardly change the recurrent network, at none they train only the classifier on top."
 )
 WINDOWS = (300, 200, 100, 50, 1, 0)
 PAPER = {
@@ -36,11 +36,11 @@ def claims(results: Results) -> list[Claim]:
     """Judge that two thirds of the window can go, and that a single step, or none, still learns."""
     found = []
     for row in OBJECTIVES:
-        text = f"The {row} with a third of the window still beats the fully trained LSTM"
+        text = f"The {row} with a third of the window still beats the LSTM with full back-propagation"
         found.append(results.claim(text, (row, "100"), (FULL, "full")))
-        text = f"The {row} loses by going from one step to none"
+        text = f"The {row} loses accuracy from one step to none"
         found.append(results.claim(text, (row, "1"), (row, "0")))
-        text = f"The {row} loses by going from the whole window to one step"
+        text = f"The {row} loses accuracy from the whole window to one step"
         found.append(results.claim(text, (row, "300"), (row, "1")))
     return found
 
@@ -49,8 +49,9 @@ def conclude(results: Results) -> str:
     """Return what both get with the longest window, with one step and with none."""
     longest = results.scale.span(WINDOWS[0], CIFAR10)
     text = (
-        f"Corrected through {longest} steps, the r-LSTM names {{}} % of the images and the p-LSTM {{}} %; through one"
-        " step {} and {} %, through none {} and {} %. The LSTM, corrected through all steps, names {} %."
+        f"With {longest} steps of supervised back-propagation the r-LSTM classifies {{}} % of the images correctly and"
+        " the p-LSTM {} %; with one step {} and {} %, with none {} and {} %. The LSTM with full back-propagation"
+        " reaches {} %."
     )
     places = [(row, str(window)) for window in (WINDOWS[0], 1, 0) for row in OBJECTIVES]
     return results.tell(text, *places, (FULL, "full"))
@@ -79,7 +80,7 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
         table2.UNIT,
         lines,
         is_reversed=True,
-        paper_x_label=f"steps of the paper's, {shrink:g} times as long" if shrink != 1 else None,
+        paper_x_label=f"steps in the paper, {shrink:g} times as many" if shrink != 1 else None,
         chance=10.0,
         level=Level(FULL, None if full.ours is None else full.ours.mean, PAPER_FULL),
     )

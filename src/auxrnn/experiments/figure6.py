@@ -11,8 +11,8 @@ from auxrnn.report.results import Bar, BarChart, Claim, Grid, describe_score
 
 TITLE = "Figure 6: the r-LSTM without one ingredient at a time (CIFAR10)"
 SUMMARY = (
-    "The truncated r-LSTM with everything the paper puts into it, and then without each of its ingredients. All runs of"
-    " a seed start from the same weights."
+    "The truncated r-LSTM with all ingredients of the paper, and then without each of them. All runs of a seed start"
+    " from the same weights."
 )
 WHOLE, NO_LOSS, NO_JOINT = "everything", "no auxiliary loss", "no joint training"
 NO_PRETRAINING, NO_SAMPLING = "no pretraining", "no scheduled sampling"
@@ -61,8 +61,8 @@ def conclude(results: Results) -> str:
         return ""
     most, *_, least = sorted(means, key=lambda row: means[row])
     return (
-        f"With everything the r-LSTM names {describe_score(whole, decimals=1)} % of the images. Left out alone,"
-        f" an ingredient changes that by {means[most] - whole.mean:+.1f} points ({most}) to"
+        f"With everything the r-LSTM classifies {describe_score(whole, decimals=1)} % of the images correctly. Leaving"
+        f" out one ingredient changes that by {means[most] - whole.mean:+.1f} points ({most}) to"
         f" {means[least] - whole.mean:+.1f} ({least})."
     )
 

@@ -103,7 +103,7 @@ class Results(NamedTuple):
 
     def claim_less_error(self, better: Place, worse: Place) -> Claim:
         """Judge that one place has less error than another."""
-        text = f"The error of {better[0]} is below that of {worse[0]}"
+        text = f"{better[0]} has a lower error than {worse[0]}"
         return self.claim(text, worse, better, value=test_error)
 
     def tell(self, text: str, *places: Place, value: Value = test_accuracy) -> str:
@@ -117,7 +117,7 @@ class Results(NamedTuple):
         """Return the errors of some rows as a sentence; nothing while one is missing."""
         places = [(row, column) for row in rows]
         errors = ", ".join(f"{row} {{}}" for row, _ in places)
-        return self.tell(f"Wrong answers in %, after as many updates each: {errors}.", *places, value=test_error)
+        return self.tell(f"Test error in %, all after the same number of updates: {errors}.", *places, value=test_error)
 
     def curve(self, row: str, column: str, name: str) -> tuple[Point, ...]:
         """Return mean and range over the seeds of one score, at every update at which all seeds have it."""

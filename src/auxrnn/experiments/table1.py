@@ -10,7 +10,7 @@ from auxrnn.report.results import Cell, Claim, Grid, LineChart, Row, Score
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Table 1: the datasets"
-SUMMARY = "How long the sequences are, how many classes they have, and how many there are to train on, counted here."
+SUMMARY = "Length of the sequences, number of classes and number of training sequences, as counted here."
 
 
 class Counts(NamedTuple):
@@ -51,16 +51,13 @@ def conclude(results: Results) -> str:
         f"{dataset} {_count(records[0]).length:,.0f} ({PAPER[dataset].length:,.0f})"
         for dataset, records in found.items()
     )
-    return f"Median lengths here, and in brackets the paper's mean ones: {', '.join(lengths)} steps."
+    return f"Median length in steps, and the paper's mean length in brackets: {', '.join(lengths)}."
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Return the table with our counts beside the paper's."""
     rows = tuple(Row(dataset, _make_cells(results.find(dataset, ""), PAPER[dataset])) for dataset in PAPER)
-    caption = (
-        "Length of the sequences as this scale reads them (ours the median, the paper's the mean), and how many"
-        " there are to train on"
-    )
+    caption = "Length of the sequences at this scale (ours: median, paper: mean), classes and training sequences"
     return [Grid(caption, "", ("length", "classes", "training sequences"), rows, decimals=0, is_drawn=False)], []
 
 

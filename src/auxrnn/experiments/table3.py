@@ -11,8 +11,8 @@ from auxrnn.report.results import Claim, Grid, LineChart
 
 TITLE = "Table 3: self-attention on the same images"
 SUMMARY = (
-    "A Transformer sees all pixels at once, at a memory cost that grows with their number; the T-DMCA attends to blocks"
-    " and to compressed memory. Both stand beside the r-LSTM with full back-propagation."
+    "A Transformer sees all pixels at once, and its cost grows with the square of their number; the T-DMCA attends to"
+    " blocks and to compressed memory. Both are compared with the r-LSTM with full back-propagation."
 )
 R_FULL, TRANSFORMER, DMCA = table2.R_FULL, "Transformer", "T-DMCA"
 PAPER = {R_FULL: table2.PAPER[R_FULL], TRANSFORMER: (98.9, 97.9, 62.2), DMCA: (99.3, 97.6, 73.0)}
@@ -49,7 +49,7 @@ def claims(results: Results) -> list[Claim]:
 def conclude(results: Results) -> str:
     """Return how the three do on the first and the last dataset."""
     text = (
-        f"Images named rightly, in %: on {MNIST} the r-LSTM {{}}, the Transformer {{}}, the T-DMCA {{}};"
+        f"Test accuracy in %: on {MNIST} the r-LSTM {{}}, the Transformer {{}}, the T-DMCA {{}};"
         f" on {CIFAR10} {{}}, {{}} and {{}}."
     )
     return results.tell(text, *((row, dataset) for dataset in (MNIST, CIFAR10) for row in PAPER))

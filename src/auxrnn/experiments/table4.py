@@ -10,8 +10,8 @@ from auxrnn.report.results import Claim, Grid, LineChart
 
 TITLE = "Table 4: DBpedia with truncated back-propagation"
 SUMMARY = (
-    "Texts read character by character. All systems but one have a short window of supervised back-propagation, and"
-    " those that were pretrained learn their labels without the auxiliary loss."
+    "Texts read character by character. All systems but one back-propagate from the labels through a short window, and"
+    " those that were pretrained learn from labels without the auxiliary loss."
 )
 WINDOW, SEGMENT_LENGTH, MANY = 100, 300, (20, 15)
 LM, SA, R_MANY, P_CUT = "LM-LSTM Truncate100", "SA-LSTM Truncate100", "r-LSTM 20x15 Truncate100", "p-LSTM Truncate100"

@@ -10,8 +10,8 @@ from auxrnn.report.results import Claim, Grid, LineChart
 
 TITLE = "Table 5: DBpedia against models built for characters"
 SUMMARY = (
-    "The r-LSTM with two layers, 20 segments of 15 characters and full back-propagation, beside convolutional networks"
-    " and LSTMs that were pretrained on whole texts."
+    "The r-LSTM with two layers, 20 segments of 15 characters and full back-propagation, compared with convolutional"
+    " networks and with LSTMs that were pretrained on whole texts."
 )
 LSTM_FULL, R_LARGE, DEEPEST = "LSTM Full Backprop", "r-LSTM n=20, l=15, 2 layers", "29-layer CNN"
 PAPER = {
@@ -55,5 +55,5 @@ def conclude(results: Results) -> str:
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Return the table as the paper prints it."""
     rows = results.rows({row: (number,) for row, number in PAPER.items()}, (DBPEDIA,), value=test_error)
-    caption = results.scale.add_part("Without limits", DBPEDIA)
+    caption = results.scale.add_part("No limit on size or back-propagation", DBPEDIA)
     return [Grid(caption, "test error, %", (DBPEDIA,), rows, decimals=2)], []

@@ -10,8 +10,8 @@ from auxrnn.report.results import Claim, Grid, LineChart, describe_score
 
 TITLE = "Table 6: n segments of length l at a fixed cost (CIFAR10)"
 SUMMARY = (
-    "The r-LSTM rebuilds n segments of l steps, n times l being the same in all rows, with one step of supervised"
-    " back-propagation and with none. The auxiliary loss reaches l steps."
+    "The r-LSTM reconstructs n segments of l steps, with the same n x l in all rows, and one step of supervised"
+    " back-propagation or none. The auxiliary loss is back-propagated through l steps."
 )
 WINDOWS = ("1", "0")
 PAPER = {
@@ -62,8 +62,10 @@ def conclude(results: Results) -> str:
     if len(scores) < len(PAPER):
         return ""
     worst, *_, best = sorted(scores, key=lambda row: scores[row].mean)
-    ends = (f"{_title(results.scale, row)} {describe_score(scores[row], decimals=1)}" for row in (best, worst))
-    return f"Highest and lowest with one step of supervised back-propagation, in %: {', '.join(ends)}."
+    high, low = (
+        f"{describe_score(scores[row], decimals=1)} with {_title(results.scale, row)}" for row in (best, worst)
+    )
+    return f"Highest test accuracy in % with a supervised window of 1: {high}; lowest: {low}."
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
