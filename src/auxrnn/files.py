@@ -37,6 +37,11 @@ def write_aside(path: Path, content: bytes | str) -> None:
         raise cannot_write(path, error) from error
 
 
+def cannot_read(path: Path, error: OSError) -> RunError:
+    """Return the error for a file that cannot be read: why, and what to do."""
+    return RunError(f"{path} cannot be read ({error.strerror or 'unknown reason'}); check that the file is there")
+
+
 def cannot_write(path: Path, error: OSError) -> RunError:
     """Return an error that says which file could not be written, why, and what to do."""
     return RunError(f"cannot write {path} ({error.strerror}); free some space there or choose another folder")

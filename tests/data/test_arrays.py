@@ -196,7 +196,7 @@ def test_a_format_to_be_like_is_kept_and_must_fit(tmp_path, assert_one_sentence)
     assert read(path, has_labels=False, like=like)[0].format is like
     with pytest.raises(RunError) as error:
         read(path, has_labels=False, like=SeriesFormat(1))
-    assert_one_sentence(error, f"{path}, x has 2 channels where 1 channel must be")
+    assert_one_sentence(error, f"{path}, x has 2 channels instead of 1 channel")
     with pytest.raises(UsageError) as error:
         read(path, has_labels=False, like=TextFormat())
     assert_one_sentence(error, path)

@@ -197,7 +197,7 @@ def test_a_format_to_be_like_is_kept_and_must_fit(tmp_path, assert_one_sentence)
     assert read(path, like=like)[0].format is like
     with pytest.raises(RunError) as error:
         read(path, like=SeriesFormat(3))
-    assert_one_sentence(error, f"{path} has 2 channels where 3 channels must be")
+    assert_one_sentence(error, f"{path} has 2 channels instead of 3 channels")
     with pytest.raises(UsageError) as error:
         read(path, like=TextFormat())
     assert_one_sentence(error, path)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.errors import RunError
+from auxrnn.files import cannot_read
 
 SIDE = 32
 NUM_CHANNELS = 3
@@ -18,7 +19,7 @@ RECORD_SIZE = 1 + NUM_CHANNELS * SIDE * SIDE
 
 
 def read_cifar10(paths: Sequence[Path]) -> tuple[UInt8[np.ndarray, "N H W C"], Int64[np.ndarray, " N"]]:
-    """Read the images and labels of one or more files, in their order; the images are a view, not contiguous."""
+    """Return the images and labels of one or more files, in their order; the images are a view, not contiguous."""
     records_NR = np.concatenate([_read_records(path) for path in paths])
     images_NCHW = records_NR[:, 1:].reshape(-1, NUM_CHANNELS, SIDE, SIDE)
     return images_NCHW.transpose(0, 2, 3, 1), records_NR[:, 0].astype(np.int64)
@@ -28,7 +29,7 @@ def _read_records(path: Path) -> UInt8[np.ndarray, "N R"]:
     try:
         content = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}); check that the file is there") from error
+        raise cannot_read(path, error) from error
     if content.size == 0 or content.size % RECORD_SIZE:
         found = f"its {content.size} bytes are not whole records of {RECORD_SIZE}"
         raise RunError(f"{path} is damaged ({found}); delete it and get it again")

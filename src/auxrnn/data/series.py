@@ -44,7 +44,7 @@ class Moments:
         self._count = total
 
     def fit(self, series_format: SeriesFormat) -> SeriesFormat:
-        """Give the format that scales by what was counted; a channel that never changes is only moved to zero."""
+        """Return the format that scales by what was counted; a channel that never changes is only moved to zero."""
         deviation_D = np.sqrt(self._square_D / max(self._count, 1))
         # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
         deviation_D = np.where(deviation_D > 0, deviation_D, 1.0)
@@ -52,18 +52,17 @@ class Moments:
 
 
 def fit_channels(num_channels: int, like: object, *, place: str) -> SeriesFormat:
-    """Give the format of series with so many channels: the one they must be like, where there is one."""
+    """Return the format of series with so many channels: `like`, if it is given, which must fit them."""
     if like is None:
         return SeriesFormat(num_channels)
     if not isinstance(like, SeriesFormat):
-        what = "holds series of numbers where data of another kind must be"
-        raise UsageError(f"{place} {what}; give the same kind as the training data")
+        raise UsageError(f"{place} holds series of numbers; give the same kind of data as the training data")
     if like.num_channels != num_channels:
-        what = f"{count_channels(num_channels)} where {count_channels(like.num_channels)} must be"
+        what = f"{count_channels(num_channels)} instead of {count_channels(like.num_channels)}"
         raise RunError(f"{place} has {what}; give the channels of the training data, in their order")
     return like
 
 
 def count_channels(number: int) -> str:
-    """Say how many channels: "1 channel", "3 channels"."""
+    """Return a number of channels in words: "1 channel", "3 channels"."""
     return "1 channel" if number == 1 else f"{number:,} channels"

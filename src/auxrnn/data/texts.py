@@ -38,7 +38,7 @@ class TextFormat(NamedTuple):
         return NUM_BYTES if self.tokens == "bytes" else len(self.alphabet or "") + 1
 
     def to_values(self, text: str) -> UInt32[np.ndarray, " T"] | Shaped[np.ndarray, " T"]:
-        """Give a text as it is kept: code points, or bytes."""
+        """Return a text as it is kept: code points, or bytes."""
         if self.is_lowercase:
             text = text.lower()
         if self.tokens == "bytes":
@@ -46,7 +46,7 @@ class TextFormat(NamedTuple):
         return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
     def make_table(self) -> UInt16[np.ndarray, " V"]:
-        """Give the token of each byte or code point, as a table to look it up in."""
+        """Return the token of each byte or code point, as a lookup table."""
         if self.tokens == "bytes":
             return np.arange(NUM_BYTES, dtype=np.uint16)
         assert self.alphabet is not None, "characters need an alphabet first"
@@ -56,7 +56,7 @@ class TextFormat(NamedTuple):
 
 
 def choose_alphabet(count_V: Int64[np.ndarray, " V"], *, most: int) -> str:
-    """Give the characters that occur, at most so many, the commonest; in the order of their code points."""
+    """Return the commonest characters, at most so many, in the order of their code points."""
     found = np.flatnonzero(count_V)
     commonest = found[np.argsort(-count_V[found], kind="stable")][:most]
     return "".join(chr(code) for code in sorted(commonest.tolist()))

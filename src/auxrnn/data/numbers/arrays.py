@@ -17,6 +17,7 @@ from auxrnn.data.formats import Format
 from auxrnn.data.numbers.npy import LARGEST_LOADED, StoredArray, list_keys, load_array, open_array, read_blocks
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import cannot_read
 
 Role = Literal["x", "y", "lengths"]
 Key = tuple[Role, Part | None]
@@ -104,7 +105,7 @@ def _find_files(path: Path) -> dict[str, Path]:
         roles: tuple[Role, ...] = ("y", "lengths")
         beside = {role: next(filter(Path.is_file, _names_beside(path, role)), None) for role in roles}
     except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}); check that it is there and may be read") from error
+        raise cannot_read(path, error) from error
     return {"x": path} | {role: file for role, file in beside.items() if file is not None}
 
 

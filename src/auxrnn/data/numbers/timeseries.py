@@ -12,19 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from auxrnn.data.examples import (
-    Example,
-    ExampleError,
-    Part,
-    Plain,
-    Problems,
-    Source,
-    Understood,
-    normalize_label,
-)
+from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, normalize_label
 from auxrnn.data.formats import Format
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import cannot_read
 
 LONGEST_LINE = 2**26
 MISSING = ("", "?", "nan")
@@ -142,7 +134,7 @@ def _read_lines(path: Path) -> Iterator[TaggedLine]:
                 if text and not text.startswith("#"):
                     yield TaggedLine(place, text)
     except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}); check that the file is there") from error
+        raise cannot_read(path, error) from error
 
 
 def _decode(raw: bytes) -> str:

@@ -28,12 +28,12 @@ class Listed(NamedTuple):
 
 
 def is_dogs_folder(folder: Path) -> bool:
-    """Say whether a folder has the layout of Stanford Dogs, whole or a part of it."""
+    """Return whether a folder has the layout of Stanford Dogs, whole or a part of it."""
     return (folder / IMAGES).is_dir() and all((folder / name).is_file() for name in LISTS.values())
 
 
 def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
-    """Find the images and lists of Stanford Dogs; the lists decide which images there are and what they are for.
+    """Return Stanford Dogs as a source; the lists decide which images are read and what they are for.
 
     The enlarged training set is an approximation: how the paper's 150,000 images were made is not known.
     """
@@ -89,7 +89,7 @@ def _to_lines(files: Variable, labels: Variable, part: Part) -> list[Listed]:
 
 
 def _name_breeds(folder: Path, listed: Sequence[Listed], problems: Problems) -> dict[str, str]:
-    """Give the breed of each folder, in the order of the numbers; a folder and its number belong together."""
+    """Return the breed of each folder, in the order of the numbers; a folder and its number belong together."""
     number_of: dict[str, int] = {}
     folder_of: dict[int, str] = {}
     for names, number, part in listed:
@@ -103,7 +103,7 @@ def _name_breeds(folder: Path, listed: Sequence[Listed], problems: Problems) -> 
 
 
 def _match(folder: Path, tree: Tree, listed: Sequence[Listed], problems: Problems) -> list[Picture]:
-    """Give the listed pictures, training first; the others are counted as left out."""
+    """Return the listed pictures, training first; the others are skipped and counted."""
     missing = set(tree.files)
     pictures: list[Picture] = []
     for names, _, part in sorted(listed, key=lambda item: (item.part == "test", item.names)):

@@ -1,6 +1,6 @@
 """MATLAB files (level 5, as MATLAB saves since version 5): cells of strings and arrays of numbers, and no more.
 
-Scipy reads more, but some damaged files end the whole process there; here nothing but `MatlabError` comes of them.
+Scipy reads more, but some damaged files crash the whole process there; here they raise `MatlabError`, and nothing else.
 """
 
 import math
@@ -16,15 +16,15 @@ MOST_BYTES = 2**28
 """How much a packed variable may unpack to."""
 MATRIX, COMPRESSED = 14, 15
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-"""How numbers are kept, whatever they mean."""
+"""How numbers are stored, whatever they mean."""
 ENCODINGS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
-"""How letters are kept."""
+"""How letters are stored."""
 CELLS, LETTERS = 1, 4
 NUMBER_CLASSES = range(6, 16)
 """What an array is: cells, letters, or numbers of some kind."""
 
 Variable = list[str] | Shaped[np.ndarray, " N"] | str | None
-"""A column of strings, of numbers, one string, or something else."""
+"""A column of strings, of numbers, one string, or something that is not read."""
 
 
 class MatlabError(ValueError):
@@ -39,27 +39,24 @@ class Element(NamedTuple):
 
 
 def read_matlab(content: bytes) -> dict[str, Variable]:
-    """Give the variables of a file by name; those of kinds that are not read here are None."""
-    orders = {b"IM": "<", b"MI": ">"}
-    order = orders.get(content[HEADER_BYTES - 2 : HEADER_BYTES])
+    """Return the variables of a file by name; those of kinds that are not read here are None."""
+    order = {b"IM": "<", b"MI": ">"}.get(content[HEADER_BYTES - 2 : HEADER_BYTES])
     if order is None:
         raise MatlabError("there is no header")
     try:
-        named = [_read_matrix(element, order) for element in _split(content[HEADER_BYTES:], order)]
+        return dict(_read_matrix(element, order) for element in _split(content[HEADER_BYTES:], order))
     except (zlib.error, UnicodeError) as error:
         raise MatlabError("the content is damaged") from error
-    return dict(named)
 
 
 def _split(data: bytes, order: str) -> Iterator[Element]:
-    """Take apart a run of pieces: each says its kind and size, and begins at a multiple of eight bytes."""
+    """Yield the pieces one after the other: each says its kind and size, and begins at a multiple of eight bytes."""
     start = 0
     while start < len(data):
-        tag = _numbers(data[start : start + 8], f"{order}u4")
+        tag = _numbers(data[start : start + 8], f"{order}u4").tolist()
         if len(tag) < 2:
             raise MatlabError("a piece is cut off")
-        kind, size = int(tag[0]), int(tag[1])
-        begin = start + 8
+        (kind, size), begin = tag, start + 8
         # A piece of up to four bytes stands in the place of its size, which then is kept beside the kind.
         if kind >> 16:
             kind, size, begin = kind & 0xFFFF, kind >> 16, start + 4
@@ -71,7 +68,7 @@ def _split(data: bytes, order: str) -> Iterator[Element]:
 
 
 def _read_matrix(element: Element, order: str, *, is_cell: bool = False) -> tuple[str, Variable]:
-    """Give the name of an array, and what it holds; cells inside of cells are not looked into."""
+    """Return the name of an array, and what it holds; cells inside cells are not read."""
     if element.kind == COMPRESSED:
         element = next(_split(_unpack(element.data), order), element)
     pieces = list(_split(element.data, order)) if element.kind == MATRIX else []
@@ -79,9 +76,9 @@ def _read_matrix(element: Element, order: str, *, is_cell: bool = False) -> tupl
         raise MatlabError("an array is not whole")
     # The low byte of the first number: what the array is.
     what = int(_numbers(pieces[0].data[:4], f"{order}u4")[0]) & 0xFF
-    shape = _numbers(pieces[1].data, f"{order}i4").tolist()
+    num_values = math.prod(_numbers(pieces[1].data, f"{order}i4").tolist())
     name = pieces[2].data.decode("latin-1")
-    return name, None if is_cell and what == CELLS else _read_content(what, pieces[3:], math.prod(shape), order)
+    return name, None if is_cell and what == CELLS else _read_content(what, pieces[3:], num_values, order)
 
 
 def _read_content(what: int, pieces: list[Element], num_values: int, order: str) -> Variable:
@@ -93,10 +90,10 @@ def _read_content(what: int, pieces: list[Element], num_values: int, order: str)
     elif what == LETTERS and pieces:
         encoding = ENCODINGS.get(pieces[0].kind, "ascii")
         suffix = {"<": "-le", ">": "-be"}[order] if encoding in ("utf-16", "utf-32") else ""
-        value = pieces[0].data.decode(encoding + suffix)
+        return pieces[0].data.decode(encoding + suffix)
     elif what in NUMBER_CLASSES and pieces:
         value = _numbers(pieces[0].data, order + NUMBERS.get(pieces[0].kind, "u1"))
-    if isinstance(value, list | np.ndarray) and len(value) != num_values:
+    if value is not None and len(value) != num_values:
         raise MatlabError("an array has fewer or more values than it says")
     return value
 

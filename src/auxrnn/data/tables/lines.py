@@ -7,7 +7,7 @@ from typing import TextIO
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
-from auxrnn.errors import RunError
+from auxrnn.files import cannot_read
 
 MOST_LINE_CHARACTERS = 2**26
 BYTE_ORDER_MARK = "\ufeff"
@@ -61,11 +61,6 @@ def open_lines(path: Path, problems: Problems) -> Iterator[Lines]:
             yield Lines(file, path, problems)
     except OSError as error:
         raise cannot_read(path, error) from error
-
-
-def cannot_read(path: Path, error: OSError) -> RunError:
-    """Return the error for a file that cannot be read: why, and what to do."""
-    return RunError(f"{path} cannot be read ({error.strerror or 'unknown reason'}); check that the file is there")
 
 
 def is_unicode(text: str) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.lines import cannot_read
 from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import cannot_read
 
 BATCH_ROWS = 256
 """How many rows are decoded at a time."""
