@@ -134,6 +134,7 @@ def test_a_strange_header_of_an_array_gives_examples_or_a_sentence(tmp_path, wor
     content=st.binary(min_size=48, max_size=48),
 )
 @example(dtype="<U1", content=b"\xff" * 48)
+@example(dtype="g", content=bytes(39) + b"\x80\x00x" + bytes(6))
 def test_any_bytes_as_labels_or_lengths_give_examples_or_a_sentence(tmp_path, role, dtype, content):
     array = np.frombuffer(content[: 3 * np.dtype(dtype).itemsize], dtype)
     (tmp_path / f"{role}.npy").write_bytes(to_bytes(np.save, array))

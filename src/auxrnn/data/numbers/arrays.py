@@ -44,6 +44,8 @@ SAVE_NUMBERS = 'save numbers of one shape, padded if need be: np.savez("data.npz
 SAVE_LABELS = "save a whole number or a word for each sequence: y=np.array(labels), or np.argmax(y, axis=1) if one-hot"
 SAVE_LENGTHS = "save a whole number for each sequence: lengths=np.array(lengths)"
 NO_LABEL = -1
+LARGEST_EXACT = 2**53
+"""Up to here a double holds every whole number."""
 
 
 class ArraySplit(NamedTuple):
@@ -251,11 +253,14 @@ def _to_label(value_N: Column, index: int) -> str | None:
         return _to_word(value) or None
     if kind == "b":
         return "true" if value[0] else "false"
-    if kind == "f" and np.isnan(value[0]):
+    if kind != "f":
+        return None if value[0] == NO_LABEL else str(value[0])
+    number = float(value[0])
+    if math.isnan(number):
         return None
-    if kind == "f" and not (np.isfinite(value[0]) and value[0] == np.rint(value[0])):
-        raise ExampleError(f"has the label {value[0]:.6g}", "save whole numbers or words as labels")
-    return None if kind in "iu" and value[0] == NO_LABEL else str(int(value[0]))
+    if abs(number) > LARGEST_EXACT or not number.is_integer():
+        raise ExampleError(f"has the label {number:.6g}", "save whole numbers or words as labels")
+    return str(int(number))
 
 
 def _to_word(value_1: Shaped[np.ndarray, " 1"]) -> str:
