@@ -9,7 +9,7 @@ from auxrnn.data.sequences import Split, Splits
 from auxrnn.data.splits import draw_stratified
 from auxrnn.models.network import Trainable
 from auxrnn.structs import Draws
-from auxrnn.training.loop import Session, Settings
+from auxrnn.training.loop import Session
 from auxrnn.training.phases import Phase, Rates, plan_phases
 from auxrnn.training.record import Recorder
 
@@ -38,7 +38,7 @@ def build_session(
             else _draw_some(splits.validation, seed),
         ),
         phases=build_phases(config, batches.steps_per_epoch, pretrain_steps_per_epoch=pretrain_batches.steps_per_epoch),
-        settings=_build_settings(config),
+        config=config,
         recorder=recorder,
         folder=folder,
     )
@@ -73,20 +73,3 @@ def _num_steps(steps: int | None, epochs: float | None, steps_per_epoch: int, de
     if steps is not None:
         return steps
     return default if epochs is None else math.ceil(epochs * steps_per_epoch)
-
-
-def _build_settings(config: RunConfig) -> Settings:
-    return Settings(
-        seed=config.seed,
-        supervised_window=decided(config.loss.supervised_window),
-        auxiliary_weight=config.loss.auxiliary_weight,
-        sampling_steps=decided(config.loss.sampling_steps),
-        clip_norm=config.schedule.clip_norm,
-        label_smoothing=config.schedule.label_smoothing,
-        optimizer=config.schedule.optimizer,
-        evaluate_every=config.evaluate_every,
-        checkpoint_every=config.checkpoint_every,
-        log_every=config.log_every,
-        evaluate_all=config.evaluate_all,
-        patience=config.patience,
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from auxrnn.config import decided
 from auxrnn.data.batches import in_order
 from auxrnn.models.network import Trainable
 from auxrnn.structs import Draws, SequenceBatch
@@ -43,7 +44,7 @@ def time_step(session: Session, phase: Phase, *, total_step: int) -> float:
     """Return the least seconds that an update with a batch of average length takes."""
     batches = session.batches_of(phase)
     batch = batches.at(0, phase=phase.name).to(session.network.device)
-    probability = true_token_probability(total_step, sampling_steps=session.settings.sampling_steps)
+    probability = true_token_probability(total_step, sampling_steps=decided(session.config.loss.sampling_steps))
     with on_trial(session.network):
         seconds = _time_rows(lambda some: update_once(session, phase, some, true_probability=probability), batch)
     return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
@@ -64,10 +65,12 @@ def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
 
 def update_once(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
     """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
-    settings, terms = session.settings, session.terms_of(phase)
+    config, terms = session.config, session.terms_of(phase)
     losses = session.network.losses(batch, terms=terms, draws=Draws(0, "trial", 0), true_probability=true_probability)
-    back_propagate(session.network, losses.combine(settings.auxiliary_weight), clip_norm=settings.clip_norm).item()
-    make_optimizer(settings.optimizer, session.network, lr=SMALL_LR).step()
+    back_propagate(
+        session.network, losses.combine(config.loss.auxiliary_weight), clip_norm=config.schedule.clip_norm
+    ).item()
+    make_optimizer(config.schedule.optimizer, session.network, lr=SMALL_LR).step()
 
 
 @contextmanager
@@ -110,8 +113,8 @@ def time_evaluation(session: Session) -> float:
 
 def _evaluation_seconds(session: Session) -> float:
     size = {name: 0 if split is None else split.num_examples for name, split in session.splits._asdict().items()}
-    every = session.settings.evaluate_every
+    every = session.config.evaluate_every
     count = sum(count_evaluations(phase, evaluate_every=every) for phase in session.phases)
-    while_training = sum(size.values()) if session.settings.evaluate_all else size["validation"]
-    at_end = 0 if session.settings.evaluate_all else size["test"]
+    while_training = sum(size.values()) if session.config.evaluate_all else size["validation"]
+    at_end = 0 if session.config.evaluate_all else size["test"]
     return time_evaluation(session) * (count * while_training + at_end)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import safetensors.torch
 import torch
 
-from auxrnn.config import OptimizerName, Window
+from auxrnn.config import RunConfig, decided
 from auxrnn.data.batches import Batches, by_length, in_order
 from auxrnn.data.sequences import Split, Splits
 from auxrnn.errors import RunError
@@ -29,23 +29,6 @@ from auxrnn.training.record import Recorder
 
 EVALUATIONS_A_PHASE = 10
 BEST = "model-best.safetensors"
-
-
-class Settings(NamedTuple):
-    """What the loop needs to know beside the phases."""
-
-    seed: int
-    supervised_window: Window
-    auxiliary_weight: float
-    sampling_steps: int
-    clip_norm: float
-    label_smoothing: float
-    optimizer: OptimizerName
-    evaluate_every: int | None
-    checkpoint_every: int
-    log_every: int
-    evaluate_all: bool = True
-    patience: int | None = None
 
 
 @dataclass
@@ -113,7 +96,7 @@ class Session:
     splits: Splits
     """What is evaluated: a fixed part of the training examples, and what is held out of them."""
     phases: list[Phase]
-    settings: Settings
+    config: RunConfig
     recorder: Recorder
     folder: Path | None
     """Where checkpoints and the best weights go; None keeps nothing."""
@@ -134,12 +117,12 @@ class Session:
 
     def terms_of(self, phase: Phase) -> LossTerms:
         """Return which losses count in a phase, and how."""
-        settings = self.settings
+        config = self.config
         return LossTerms(
             phase.is_supervised,
             phase.is_auxiliary,
-            settings.supervised_window,
-            label_smoothing=settings.label_smoothing,
+            decided(config.loss.supervised_window),
+            label_smoothing=config.schedule.label_smoothing,
         )
 
     def total_step(self, position: Position) -> int:
@@ -167,7 +150,7 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
                 _save(session, position, optimizer)
                 return False
         position = Position(position.phase_index + 1, seconds=position.seconds, best_accuracy=position.best_accuracy)
-        optimizer = make_optimizer(session.settings.optimizer, session.network, lr=phase.lr)
+        optimizer = make_optimizer(session.config.schedule.optimizer, session.network, lr=phase.lr)
     if session.phases[-1].is_supervised:
         _record_result(session, clock)
     return True
@@ -175,7 +158,7 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
 
 def _has_stalled(session: Session, position: Position) -> bool:
     """Tell whether the validation split has not improved for as long as the user is patient."""
-    return session.settings.patience is not None and position.num_stale >= session.settings.patience
+    return session.config.patience is not None and position.num_stale >= session.config.patience
 
 
 def save_weights(network: Trainable, path: Path) -> None:
@@ -187,15 +170,17 @@ def save_weights(network: Trainable, path: Path) -> None:
 
 def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
     """Do one update: the only place where weights change."""
-    phase, settings = session.phases[position.phase_index], session.settings
+    phase, config = session.phases[position.phase_index], session.config
     losses = session.network.losses(
         session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device),
         terms=session.terms_of(phase),
-        draws=Draws(settings.seed, phase.name, position.step),
-        true_probability=true_token_probability(session.total_step(position), sampling_steps=settings.sampling_steps),
+        draws=Draws(config.seed, phase.name, position.step),
+        true_probability=true_token_probability(
+            session.total_step(position), sampling_steps=decided(config.loss.sampling_steps)
+        ),
     )
-    loss = losses.combine(settings.auxiliary_weight)
-    norm = back_propagate(session.network, loss, clip_norm=settings.clip_norm)
+    loss = losses.combine(config.loss.auxiliary_weight)
+    norm = back_propagate(session.network, loss, clip_norm=config.schedule.clip_norm)
     for name, value in (("loss", loss), ("gradient", norm)):
         if not bool(torch.isfinite(value)):
             raise _not_finite(session, position, name, update=position.step + 1)
@@ -208,31 +193,31 @@ def _update(session: Session, position: Position, optimizer: torch.optim.Optimiz
 
 def _finish_step(session: Session, position: Position, optimizer: torch.optim.Optimizer, clock: float) -> None:
     """Show, log, evaluate and save, each if it is its turn; all of them at the end of a phase."""
-    phase, settings = session.phases[position.phase_index], session.settings
+    phase, config = session.phases[position.phase_index], session.config
     is_last = position.step == phase.num_steps
     means = position.meter.means()
-    if is_last or position.step % settings.log_every == 0:
+    if is_last or position.step % config.log_every == 0:
         rate = {"lr": phase.lr_at(position.step - 1)}
         session.recorder.write(_stamp("train", session, position) | means | rate | _seconds(clock))
         position.meter = Meter()
-    every = settings.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
     scores: dict[str, float] = {}
     if is_last or position.step % every == 0:
         scores = _record_evaluation(session, position, clock)
     session.observe(Tick(phase, position.step, means, scores))
-    if is_last or position.step % settings.checkpoint_every == 0 or _has_stalled(session, position):
+    if is_last or position.step % config.checkpoint_every == 0 or _has_stalled(session, position):
         position.seconds = time.monotonic() - clock
         _save(session, position, optimizer)
 
 
 def _record_evaluation(session: Session, position: Position, clock: float) -> dict[str, float]:
     """Evaluate, keep the weights if they are the best so far on the validation split, and return the scores."""
-    phase, splits, settings = session.phases[position.phase_index], session.splits, session.settings
+    phase, splits, config = session.phases[position.phase_index], session.splits, session.config
     is_end = phase is session.phases[-1] and position.step == phase.num_steps
     scores: dict[str, float] = {}
     for name, split in splits._asdict().items():
         is_due = name == "validation" or (name == "test" and is_end and splits.validation is None)
-        if split is not None and (is_due or settings.evaluate_all):
+        if split is not None and (is_due or config.evaluate_all):
             scores |= _score(session, name, split, phase)
     if not all(math.isfinite(score) for score in scores.values()):
         raise _not_finite(session, position, "loss of an evaluation", update=position.step)
@@ -278,7 +263,7 @@ def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str,
             scores["test_balanced_accuracy"] = evaluation.balanced_accuracy
             scores["test_macro_f1"] = evaluation.macro_f1
         return scores
-    loss = evaluate_auxiliary(session.network, batches, seed=session.settings.seed)
+    loss = evaluate_auxiliary(session.network, batches, seed=session.config.seed)
     return {f"{name}_auxiliary_loss": loss}
 
 
@@ -301,7 +286,7 @@ def _save(session: Session, position: Position, optimizer: torch.optim.Optimizer
 
 
 def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position, torch.optim.Optimizer]:
-    optimizer = make_optimizer(session.settings.optimizer, session.network, lr=session.phases[0].lr)
+    optimizer = make_optimizer(session.config.schedule.optimizer, session.network, lr=session.phases[0].lr)
     if checkpoint is None:
         return Position(), optimizer
     values = dict(checkpoint.values["position"])
@@ -313,7 +298,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
             if name.startswith("network.")
         }
     )
-    restore_state(optimizer, session.network, checkpoint.tensors, kind=session.settings.optimizer)
+    restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     session.recorder.rewind(checkpoint.values["mark"])
     return position, optimizer
 

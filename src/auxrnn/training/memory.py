@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from auxrnn.auxiliary.predict import Predict
 from auxrnn.auxiliary.reconstruct import Reconstruct
-from auxrnn.config import Window
+from auxrnn.config import Window, decided
 from auxrnn.data.batches import by_length, to_batch
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.network import Baseline, Network, Trainable
@@ -95,7 +95,7 @@ def _estimate_phase(session: Session, phase: Phase) -> Growth:
     shared, factor = 2 * kept[-1] - pair, _backward_factor(network)
     counts = [factor * (count - shared) for count in kept]
     per_row, per_step, per_pair = _fit(counts, lengths, may_curve=isinstance(network, Baseline))
-    num_kept = sum(name != "step" for name in KINDS[session.settings.optimizer].kept)
+    num_kept = sum(name != "step" for name in KINDS[session.config.schedule.optimizer].kept)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
     input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
     return Growth(shared + (1 + num_kept) * weights, per_row, per_step, per_pair, 2.0 * input_bytes, reach)
@@ -125,7 +125,7 @@ def _find_reach(session: Session, phase: Phase) -> int | None:
     if not isinstance(session.network, Network):
         return None
     objective = session.network.objective
-    windows: list[Window] = [session.settings.supervised_window] if phase.is_supervised else []
+    windows: list[Window] = [decided(session.config.loss.supervised_window)] if phase.is_supervised else []
     if phase.is_auxiliary:
         assert isinstance(objective, Reconstruct | Predict)
         windows += [objective.window, objective.geometry.segment_length + 1]
