@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, Budget, Limits, TarReader, unpack
+from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, Limits, TarReader, UnpackingBudget, unpack
 from auxrnn.errors import RunError
 
 FILES = {"top.txt": b"top", "a/1.bin": bytes(range(256)) * 3000, "a/b/2.txt": b"", "umlaut \u00e4/x": b"x" * 511}
@@ -222,7 +222,7 @@ def test_a_member_of_negative_size_does_not_lead_backward(box, assert_one_senten
     content = info.tobuf(tarfile.GNU_FORMAT) + tar_of(member("y", b"y"))
     assert_refused(box, content, assert_one_sentence, "damaged")
     with (box / "archive").open("rb") as file:
-        reader = TarReader(file, Budget(box, Limits(), 10))
+        reader = TarReader(file, UnpackingBudget(box, Limits(), 10))
         assert reader.seek(5) == 5
         with pytest.raises(ValueError, match="backward"):
             reader.seek(4)

@@ -1,6 +1,8 @@
 """Datasets by name: what they hold, and what is refused before anything is fetched."""
 
 import hashlib
+import subprocess
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +109,12 @@ def test_an_averaged_dataset_keeps_its_labels(digits):
     small = load("digits", image_size=7)
     assert small.train.x_NTD.shape == (1437, 49, 1)
     assert np.array_equal(small.train.label_N, digits.train.label_N)
+
+
+def test_listing_the_datasets_imports_neither_numpy_nor_torch():
+    code = "import sys, auxrnn.data.catalog; print(sorted({'numpy', 'torch', 'jaxtyping'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_every_name_has_a_line_in_the_table():

@@ -85,6 +85,12 @@ def test_a_file_already_there_is_used_packed_or_not(tmp_path, name):
     assert files_under(tmp_path) == [name]
 
 
+@pytest.mark.usefixtures("no_network")
+def test_of_a_packed_and_an_unpacked_file_the_packed_one_is_read(tmp_path):
+    write_parts(tmp_path, {"file": CONTENT, "file.gz": PACKED})
+    assert get_files(file_spec(), tmp_path) == [tmp_path / "file.gz"]
+
+
 @pytest.mark.parametrize("name", ["file.gz", "file"])
 def test_another_file_of_that_name_is_refused_in_the_own_folder_and_passed_over_elsewhere(
     server, tmp_path, assert_one_sentence, name

@@ -5,38 +5,21 @@ from auxrnn.data.examples import Source
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
 
 MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist")
+PACKED = (
+    (9_912_422, "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+    (28_881, "md5:d53e105ee54ea40749a09fcbcd1e9432"),
+    (1_648_877, "md5:9fb629c4189551a2d022fa330f9573f3"),
+    (4_542, "md5:ec29112dd5afa0611ce80d1b7f02629c"),
+)
+UNPACKED = (
+    Content("train-images-idx3-ubyte", 47_040_016, "md5:6bbc9ace898e44ae57da46a324031adb"),
+    Content("train-labels-idx1-ubyte", 60_008, "md5:a25bea736e30d166cdddb491f175f624"),
+    Content("t10k-images-idx3-ubyte", 7_840_016, "md5:2646ac647ad5339dbf082846283269ea"),
+    Content("t10k-labels-idx1-ubyte", 10_008, "md5:27ae3e4e09519cfbb04c329615203637"),
+)
 FILES = tuple(
-    PublishedFile(f"{name}.gz", packed_bytes, packed, MIRRORS, (Content(name, num_bytes, unpacked),))
-    for name, packed_bytes, packed, num_bytes, unpacked in (
-        (
-            "train-images-idx3-ubyte",
-            9_912_422,
-            "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            47_040_016,
-            "md5:6bbc9ace898e44ae57da46a324031adb",
-        ),
-        (
-            "train-labels-idx1-ubyte",
-            28_881,
-            "md5:d53e105ee54ea40749a09fcbcd1e9432",
-            60_008,
-            "md5:a25bea736e30d166cdddb491f175f624",
-        ),
-        (
-            "t10k-images-idx3-ubyte",
-            1_648_877,
-            "md5:9fb629c4189551a2d022fa330f9573f3",
-            7_840_016,
-            "md5:2646ac647ad5339dbf082846283269ea",
-        ),
-        (
-            "t10k-labels-idx1-ubyte",
-            4_542,
-            "md5:ec29112dd5afa0611ce80d1b7f02629c",
-            10_008,
-            "md5:27ae3e4e09519cfbb04c329615203637",
-        ),
-    )
+    PublishedFile(f"{content.name}.gz", *packed, MIRRORS, (content,))
+    for content, packed in zip(UNPACKED, PACKED, strict=True)
 )
 
 

@@ -32,7 +32,7 @@ class Drawn(NamedTuple):
     label_B: Int64[np.ndarray, " B"]
 
 
-class Task(NamedTuple):
+class MemoryTask(NamedTuple):
     """What texts are made of, which classes they have, and how they are drawn."""
 
     alphabet: str
@@ -78,12 +78,12 @@ def draw_needle(num_steps: int, rng: np.random.RandomState) -> Drawn:
     return Drawn(symbol_BT, label_B)
 
 
-TASKS: dict[str, Task] = {
-    "adding": Task(
+TASKS: dict[str, MemoryTask] = {
+    "adding": MemoryTask(
         digits + ascii_lowercase[:NUM_DIGITS], tuple(str(total) for total in range(2 * NUM_DIGITS - 1)), draw_adding
     ),
-    "recall": Task(RECALL_SYMBOLS + CUE, tuple(RECALL_SYMBOLS), draw_recall),
-    "needle": Task(ascii_lowercase + NEEDLE_KEYS, tuple(NEEDLE_KEYS), draw_needle),
+    "recall": MemoryTask(RECALL_SYMBOLS + CUE, tuple(RECALL_SYMBOLS), draw_recall),
+    "needle": MemoryTask(ascii_lowercase + NEEDLE_KEYS, tuple(NEEDLE_KEYS), draw_needle),
 }
 """Every task by name."""
 

@@ -61,7 +61,7 @@ def unpack(archive: Path, target: Path, *, limits: Limits = LIMITS) -> None:
 
 
 def _extract(archive: Path, folder: Path, limits: Limits) -> None:
-    budget = Budget(archive, limits, archive.stat().st_size)
+    budget = UnpackingBudget(archive, limits, archive.stat().st_size)
     try:
         with archive.open("rb") as file:
             is_zip = file.read(2) == b"PK"
@@ -83,7 +83,7 @@ def _skip_outer_folders(folder: Path) -> Path:
 
 
 @dataclass
-class Budget:
+class UnpackingBudget:
     """How much of an archive is unpacked, and what of it is refused."""
 
     archive: Path
@@ -118,7 +118,7 @@ class Budget:
         raise RunError(f"{self.archive} holds {self.member!r}, {what}; unpack it yourself and give the folder")
 
 
-def _extract_zip(archive: Path, folder: Path, budget: Budget) -> None:
+def _extract_zip(archive: Path, folder: Path, budget: UnpackingBudget) -> None:
     with zipfile.ZipFile(archive) as members:
         for info in members.infolist():
             budget.begin(info.filename)
@@ -133,7 +133,7 @@ def _extract_zip(archive: Path, folder: Path, budget: Budget) -> None:
                 raise EOFError(f"{info.file_size} bytes are announced")
 
 
-def _extract_tar(archive: Path, folder: Path, budget: Budget) -> None:
+def _extract_tar(archive: Path, folder: Path, budget: UnpackingBudget) -> None:
     with archive.open("rb") as packed, closing(_decompress(packed)) as file:
         reader = TarReader(file, budget)
         with tarfile.open(fileobj=cast("IO[bytes]", reader), mode="r:") as members:
@@ -165,7 +165,7 @@ def _decompress(file: IO[bytes]) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile 
 class TarReader:
     """A file that `tarfile` reads from beginning to end; all bytes are counted, and none are read twice."""
 
-    def __init__(self, file: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | IO[bytes], budget: Budget) -> None:
+    def __init__(self, file: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | IO[bytes], budget: UnpackingBudget) -> None:
         self._file = file
         self._budget = budget
         self._position = 0

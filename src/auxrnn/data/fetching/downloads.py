@@ -17,7 +17,7 @@ from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, Transfe
 from auxrnn.data.fetching.local_files import find_checksum
 from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
-from auxrnn.files import locked
+from auxrnn.files import flush, locked
 
 BLOCK_BYTES = 2**16
 PASSING_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
@@ -66,11 +66,16 @@ def download(file: PublishedFile, folder: Path, *, patience: Patience = PATIENCE
             if not target.exists():
                 with _progress_bar(file) as show:
                     _complete(part, file, show, patience)
+                flush(part)
                 part.replace(target)
     except (TransferError, OSError) as error:
         reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else error
         num_kept = _size(part)
-        cure = f"run again to resume after the first {num_kept:,} bytes" if num_kept else "check the network"
+        cure = (
+            f"run again to resume after the first {num_kept:,} bytes"
+            if num_kept
+            else "check the network and the folder"
+        )
         raise RunError(
             f"{file.name} could not be downloaded from {' or '.join(file.urls)} to {folder} ({reason});"
             f" {cure}, or let --data-dir name a folder that already holds it"
@@ -101,7 +106,7 @@ def _complete(part: Path, file: PublishedFile, show: Callable[[int], None], pati
 
 
 def _receive(part: Path, url: str, file: PublishedFile, show: Callable[[int], None], *, timeout: float) -> bool:
-    """Append what is missing of a file, or begin it again; return whether it now comes from several answers."""
+    """Append what is missing of a file, or start it over; return whether it now comes from several answers."""
     start = _size(part)
     if start == file.num_bytes:
         return True
@@ -143,7 +148,7 @@ def _check_answer(part: Path, response: http.client.HTTPResponse, start: int, fi
 
 
 def _verify(part: Path, file: PublishedFile, *, is_resumed: bool) -> None:
-    """Throw the part away and raise `TransferError` if it is not the file."""
+    """Delete the part and raise `TransferError` if it is not the file."""
     if find_checksum(part, file.checksum) != file.checksum:
         part.unlink()
         # Pieces of different files may have met in it: starting over may then give the right one.

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
@@ -18,7 +18,7 @@ def is_at_hand(spec: DatasetSpec, data_dir: Path | None = None) -> bool:
     own = folders[0].name
     try:
         return all(
-            _find_unpacked(file, folders, own, verify=False) or _find_packed(file, folders, own, verify=False)
+            _find(file, folders, own, verify=False) or _find_packed(file, folders, own, verify=False)
             for file in spec.files
         )
     except (OSError, RunError):
@@ -58,7 +58,7 @@ def find_checksum(path: Path, like: str) -> str:
 
 
 def _get(file: PublishedFile, folders: Sequence[Path], own: str) -> list[Path]:
-    if found := _find_unpacked(file, folders, own, verify=True):
+    if found := _find(file, folders, own, verify=True):
         return found
     packed = _find_packed(file, folders, own, verify=True)
     if packed is None:
@@ -72,9 +72,20 @@ def _get(file: PublishedFile, folders: Sequence[Path], own: str) -> list[Path]:
 
     target = packed.parent / file.folder
     unpack(packed, target)
-    if found := _find_unpacked(file, [packed.parent], own, verify=True):
+    if found := _find(file, [packed.parent], own, verify=True):
         return found
     raise RunError(f"{target} is in the way of what {file.name} unpacks to; delete or rename that folder")
+
+
+def _find(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> list[Path]:
+    """Return a file in a form that can be read, from the first folder that has it; archives must be unpacked."""
+    for folder in folders:
+        # Packed first: run folders know their data by the checksum of the files that were read.
+        if file.folder is None and (packed := _find_packed(file, [folder], own, verify=verify)):
+            return [packed]
+        if unpacked := _find_unpacked(file, folder, own, verify=verify):
+            return unpacked
+    return []
 
 
 def _find_packed(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> Path | None:
@@ -85,9 +96,11 @@ def _find_packed(file: PublishedFile, folders: Sequence[Path], own: str, *, veri
     return None
 
 
-def _find_unpacked(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> list[Path]:
-    """Return what a file unpacks to, from the first folder that has it; a part of it is an error."""
-    for place, is_own in _places(file, folders, own):
+def _find_unpacked(file: PublishedFile, folder: Path, own: str, *, verify: bool) -> list[Path]:
+    """Return everything that a file unpacks to; if only a part of it is there, that is an error."""
+    places = [(folder / file.folder, True)] if file.folder is not None else []
+    places += [(folder, folder.name == own)] if file.unpacked else []
+    for place, is_own in places:
         missing = [
             content.name
             for content in file.unpacked
@@ -98,15 +111,6 @@ def _find_unpacked(file: PublishedFile, folders: Sequence[Path], own: str, *, ve
         if len(missing) < len(file.unpacked):
             raise RunError(f"{place} has no {missing[0]} beside its other files; complete or delete the folder")
     return []
-
-
-def _places(file: PublishedFile, folders: Sequence[Path], own: str) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders that may hold what a file unpacks to, and whether each is for this dataset only."""
-    for folder in folders:
-        if file.folder is not None:
-            yield folder / file.folder, True
-        if file.unpacked:
-            yield folder, folder.name == own
 
 
 def _matches(path: Path, content: Content, *, is_own: bool, verify: bool) -> bool:
