@@ -86,7 +86,7 @@ def test_whiskers_reach_from_the_lowest_to_the_highest_seed():
 def test_a_single_seed_has_no_whiskers_and_the_legend_promises_none():
     figure = chart_figure(LineChart("Title", "x", "y", (Line("LSTM", (Point(1, 5.0, 5.0, 5.0),)),)), width=WIDE)
     assert not figure.axes[0].collections
-    assert legend_of(figure) == ["LSTM: 5", "ours"]
+    assert legend_of(figure) == ["LSTM: 5"]
 
 
 def test_long_curves_have_a_band_instead_of_whiskers_and_marks():
@@ -167,7 +167,7 @@ def test_the_legend_gives_our_last_number_of_each_line_from_the_highest_down():
     lines = tuple(to_exact_line(title, {1: 5.0, 2: end}) for title, end in (("low", 3.0), ("high", 8.0), ("none", 6.0)))
     lines = (*lines[:2], lines[2]._replace(ours=()))
     figure = chart_figure(LineChart("Title", "x", "y", lines), width=WIDE)
-    assert legend_of(figure) == ["high: 8", "low: 3", "ours"]
+    assert legend_of(figure) == ["high: 8", "low: 3"]
     colors = [line.get_color() for line in figure.legends[0].get_lines()]
     assert colors[:2] == [theme.color("series-2"), theme.color("series-1")]
 

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,11 @@ def test_the_page_is_written_aside_and_renamed(demo, rows, facts, errors, monkey
 def test_the_same_records_give_the_same_page(demo, rows, facts, errors):
     first, second = (write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_bytes() for _ in range(2))
     assert first == second
+
+
+def test_matplotlib_is_imported_only_when_a_picture_is_drawn():
+    names = ("canvas", "pages", "records", "results", "results_tables", "run_records", "theme")
+    imports = "; ".join(f"import auxrnn.report.{name}" for name in names)
+    code = f"import sys; {imports}; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -78,7 +78,7 @@ def test_the_summary_counts_the_verdicts_and_links_to_where_they_were_given(text
 
 
 def test_what_the_paper_does_not_say_is_judged_apart_and_not_counted_as_the_papers(text):
-    paper, ours = section(text, "table2").split("<h3>What was asked here, beyond the paper</h3>")
+    paper, ours = section(text, "table2").split("<h3>Questions of our own, beyond the paper</h3>")
     assert "r-LSTM beats LSTM by 40 points." not in paper
     assert "r-LSTM beats LSTM by 40 points." in ours
     assert "This page checks 9 claims of the paper" in plain(text)

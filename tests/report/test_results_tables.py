@@ -71,7 +71,7 @@ def test_the_caption_says_how_many_seeds_there_are(seeds, words):
 
 
 def test_a_table_of_which_nothing_ran_says_so():
-    assert "nothing of ours is measured yet" in grid_markdown(NOT_RUN.grids[0])
+    assert "not measured here yet" in grid_markdown(NOT_RUN.grids[0])
 
 
 def test_bars_in_titles_do_not_break_a_markdown_table():

@@ -87,7 +87,7 @@ def lay_out(reconstructions: Reconstructions, example: int) -> SegmentCanvas:
 
 
 def outline(is_inside_YX: Bool[np.ndarray, "Y X"]) -> list[Edge]:
-    """Give the pixel sides that part inside from outside; what lies beyond the canvas is outside."""
+    """Return the pixel sides that separate inside from outside; what lies beyond the canvas is outside."""
     padded_YX = np.pad(is_inside_YX, 1)
     edges: list[Edge] = []
     for y, x in np.argwhere(padded_YX[1:, :] != padded_YX[:-1, :]):
@@ -98,7 +98,7 @@ def outline(is_inside_YX: Bool[np.ndarray, "Y X"]) -> list[Edge]:
 
 
 def crop_rows(canvases: Sequence[SegmentCanvas]) -> list[slice]:
-    """Give for each canvas the rows that hold its segment: as many for each, none beyond the canvas."""
+    """Return for each canvas the rows that hold its segment: as many for each, none beyond the canvas."""
     spans = [np.flatnonzero(canvas.is_segment_YX.any(axis=1)) for canvas in canvases]
     num_rows = max(int(rows[-1] - rows[0]) + 1 for rows in spans)
     firsts = [min(int(rows[0]), len(canvas.image_YX) - num_rows) for rows, canvas in zip(spans, canvases, strict=True)]
@@ -106,7 +106,7 @@ def crop_rows(canvases: Sequence[SegmentCanvas]) -> list[slice]:
 
 
 def mean_errors(canvases: Sequence[SegmentCanvas]) -> tuple[float, float]:
-    """Give the mean absolute error per rebuilt pixel, and that of leaving the same pixels at 0."""
+    """Return the mean absolute error per rebuilt pixel, and that of leaving the same pixels at 0."""
     is_rebuilt = [~np.isnan(canvas.error_YX) for canvas in canvases]
     errors = [canvas.error_YX[mask_YX] for canvas, mask_YX in zip(canvases, is_rebuilt, strict=True)]
     truths = [canvas.image_YX[mask_YX] for canvas, mask_YX in zip(canvases, is_rebuilt, strict=True)]

@@ -21,7 +21,7 @@ from auxrnn.report.results import Bar, BarChart, Line, LineChart, describe_numbe
 
 WIDE, NARROW = 960.0, 370.0
 """Widths of charts in pixels, on a desk and on a phone."""
-NARROW_BELOW = 500
+NARROW_BELOW, BESIDE_FROM = 500, 800
 LEGEND_LINE = 21.0
 MARKS = ("o", "s", "^", "D", "v", "P")
 # More points than these run into each other: a band instead of whiskers, and no marks.
@@ -116,7 +116,7 @@ def _panels(chart: LineChart) -> list[LineChart]:
 
 def _is_beside(chart: LineChart, width: float) -> bool:
     """Return whether there is room for the legend beside the lines."""
-    return width >= NARROW_BELOW and chart.paper_x_label is None
+    return width >= BESIDE_FROM and chart.paper_x_label is None
 
 
 def _count_legend_lines(chart: LineChart, width: float) -> int:
@@ -193,9 +193,10 @@ def _legend(chart: LineChart) -> list[Line2D | Patch]:
         if line.ours or line.paper
     ]
     has_range = any(point.low < point.high for line in chart.lines for point in line.ours)
+    has_paper = any(line.paper for line in chart.lines)
     kinds: dict[str, tuple[Any, bool]] = {
-        "ours: mean and range over seeds" if has_range else "ours": ("-", any(line.ours for line in chart.lines)),
-        "the paper": (DASHES, any(line.paper for line in chart.lines)),
+        "ours: mean and range over seeds" if has_range else "ours": ("-", has_range or has_paper),
+        "the paper": (DASHES, has_paper),
         chart.level.title if chart.level else "": (DASHES_AND_DOTS, chart.level is not None),
         f"chance: {describe_number(chart.chance or 0)}": (DOTS, chart.chance is not None),
     }

@@ -150,16 +150,14 @@ def write_demo_page(folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, 
 
 def _make_accuracy_chart(curves: Sequence[Curve], facts: DemoFacts) -> LineChart:
     lines = tuple(to_exact_line(curve.title, dict(zip(curve.steps, curve.accuracies, strict=True))) for curve in curves)
-    pretrained = [curve for curve in curves if curve.pretrain_steps]
-    names = ", ".join(curve.title for curve in pretrained)
-    num_steps = max((curve.pretrain_steps for curve in pretrained), default=0)
+    num_steps = max(curve.pretrain_steps for curve in curves)
     return LineChart(
         "Test accuracy while training",
         "updates, including pretraining",
         "test accuracy, %",
         lines,
         chance=100 / facts.num_classes,
-        band=Band(f"pretraining without labels ({names})", num_steps) if pretrained else None,
+        band=Band("pretraining without labels", num_steps) if num_steps else None,
     )
 
 

@@ -43,7 +43,7 @@ class Reconstructions(NamedTuple):
 
 
 def read_events(run_folder: Path) -> list[dict[str, Any]]:
-    """Give the events of a run in the order written; none if it has not begun.
+    """Return the events of a run in the order written; none if it has not begun.
 
     A last line cut short (the run is alive, or was killed while writing) is left out; any other damage is a `RunError`.
     """
@@ -60,7 +60,7 @@ def read_events(run_folder: Path) -> list[dict[str, Any]]:
 
 
 def read_curve(run_folder: Path, *, title: str) -> Curve:
-    """Give the test accuracies of a run; where a resumed run repeats a step, the later line counts."""
+    """Return the test accuracies of a run; where a resumed run repeats a step, the later line counts."""
     accuracies: dict[int, float] = {}
     pretrain_steps = 0
     for event in read_events(run_folder):

@@ -22,12 +22,12 @@ class Score(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Give the mean over the seeds."""
+        """Return the mean over the seeds."""
         return statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
-        """Give the standard deviation over the seeds; None of a single one."""
+        """Return the standard deviation over the seeds; None of a single one."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
@@ -138,10 +138,10 @@ class Claim(NamedTuple):
 
 
 def by_source(claims: Sequence[Claim]) -> list[tuple[str, list[Claim]]]:
-    """Give the paper's claims and then our own, each under its heading; a heading without claims is left out."""
+    """Return the paper's claims and then our own, each under its heading; a heading without claims is left out."""
     found = {
-        "What the paper says, and what our numbers say of it": [claim for claim in claims if not claim.is_ours],
-        "What was asked here, beyond the paper": [claim for claim in claims if claim.is_ours],
+        "Claims of the paper, checked against our numbers": [claim for claim in claims if not claim.is_ours],
+        "Questions of our own, beyond the paper": [claim for claim in claims if claim.is_ours],
     }
     return [(heading, some) for heading, some in found.items() if some]
 
@@ -171,7 +171,7 @@ class Outcome(NamedTuple):
 
 
 def describe_score(score: Score, *, decimals: int) -> str:
-    """Give the mean with its spread, or the one number with the word that it is one."""
+    """Return the mean with its spread, or the single number marked as one seed."""
     spread = score.spread
     if spread is None:
         return f"{score.mean:.{decimals}f} (one seed)"
@@ -207,7 +207,7 @@ def to_exact_line(title: str, ours: Mapping[int, float], paper: Mapping[int, flo
 
 
 def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:
-    """Tell whether the first scores above the second, by `by` or more.
+    """Return whether the first scores above the second, by `by` or more.
 
     It holds if every seed of the first is above every seed of the second by that much: then the ranges of the seeds do
     not touch. Fewer seeds than `fewest` on either side decide nothing.

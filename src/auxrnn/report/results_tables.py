@@ -12,7 +12,7 @@ MISSING = "-"
 
 
 def grid_markdown(grid: Grid) -> str:
-    """Give the table as the paper prints it, with our number and the paper's in columns beside each other."""
+    """Return the table as the paper prints it, with our number and the paper's in columns beside each other."""
     sides = grid_sides(grid)
     header = ["", *(f"{column}, {side}" if sides[1:] else column for column in grid.columns for side in sides)]
     lines = [_markdown_line(header), "|:---|" + "---:|" * (len(header) - 1)]
@@ -21,7 +21,7 @@ def grid_markdown(grid: Grid) -> str:
 
 
 def claims_markdown(claims: Sequence[Claim]) -> str:
-    """Give one item of a list for each claim: the verdict and the claim, and below it the numbers behind it."""
+    """Return one item of a list for each claim: the verdict and the claim, and below it the numbers behind it."""
     lines = []
     for claim in claims:
         lines += [f"- **{claim.verdict}**: {_on_one_line(claim.text)}\n", f"  - {_on_one_line(claim.detail)}\n"]
@@ -29,7 +29,7 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
 
 
 def outcome_markdown(outcome: Outcome) -> str:
-    """Give everything about a table or figure that is text, under a heading of the second level."""
+    """Return everything about a table or figure that is text, under a heading of the second level."""
     parts = [f"## {_on_one_line(outcome.title)}\n", f"{outcome.summary}\n"]
     parts += [f"**Here.** {outcome.finding}\n"] if outcome.finding else []
     parts += map(grid_markdown, outcome.grids)
@@ -39,7 +39,7 @@ def outcome_markdown(outcome: Outcome) -> str:
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """Give the same for a terminal of 100 columns; only a single word can be wider than that."""
+    """Return the same for a terminal of 100 columns; only a single word can be wider than that."""
     parts = [_wrap(outcome.title), _wrap(outcome.summary)]
     parts += [_wrap(f"Here: {outcome.finding}")] if outcome.finding else []
     parts += [f"{_wrap(grid_caption(grid))}\n\n" + "\n\n".join(_grid_blocks(grid)) for grid in outcome.grids]
@@ -50,7 +50,7 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def describe_progress(outcome: Outcome) -> str:
-    """Say at which scale it was run, how many of its runs are done, and how long they trained."""
+    """Return the scale, how many runs are done, and how long they trained, as a sentence."""
     if outcome.num_done == 0:
         return f"Scale {outcome.scale}: none of {outcome.num_planned} runs is done yet."
     all_done = "all" if outcome.num_done == outcome.num_planned else f"{outcome.num_done} of"
@@ -59,22 +59,22 @@ def describe_progress(outcome: Outcome) -> str:
     if not outcome.seconds:
         return f"{progress}."
     time = describe_duration(outcome.seconds)
-    return f"{progress}, {time} of training in all (pretraining that is shared counts in each of its runs)."
+    return f"{progress}, {time} of training in all (shared pretraining is counted in each run)."
 
 
 def grid_caption(grid: Grid) -> str:
-    """Say what the table shows, in which unit, and over how many seeds."""
+    """Return what the table shows, in which unit, and over how many seeds."""
     facts = [fact for fact in (grid.unit, describe_seeds(grid)) if fact]
     return f"{grid.caption} ({'; '.join(facts)})" if facts else grid.caption
 
 
 def describe_seeds(grid: Grid) -> str:
-    """Say what our numbers are: means over how many seeds, or a single one."""
+    """Return what our numbers are: means over how many seeds, or a single one."""
     if not grid.is_drawn:
         return ""
     counts = {len(cell.ours.values) for row in grid.rows for cell in row.cells if cell.ours}
     if not counts:
-        return "nothing of ours is measured yet"
+        return "not measured here yet"
     if counts == {1}:
         return "ours: one seed, so no spread is known"
     fewest, most = min(counts), max(counts)
@@ -83,7 +83,7 @@ def describe_seeds(grid: Grid) -> str:
 
 
 def cell_texts(cell: Cell, grid: Grid) -> tuple[str, str]:
-    """Give our side and the paper's; a missing side is the note, once, or a dash."""
+    """Return our side and the paper's; a missing side is the note, once, or a dash."""
     decimals = grid.decimals
     if cell.ours:
         is_drawn = grid.is_drawn
@@ -104,7 +104,7 @@ def grid_sides(grid: Grid) -> tuple[str, ...]:
 
 
 def _row_texts(row: Row, grid: Grid) -> list[str]:
-    """Give the texts of a row, one or two for each of the grid's columns."""
+    """Return the texts of a row, one or two for each of the grid's columns."""
     pairs = [cell_texts(cell, grid) for cell, _ in zip(row.cells, grid.columns, strict=True)]
     return [text for pair in pairs for text in pair[: len(grid_sides(grid))]]
 
@@ -129,7 +129,7 @@ def _claim_text(claim: Claim) -> str:
 
 
 def _grid_blocks(grid: Grid) -> Iterator[str]:
-    """Give the table as aligned lines, in as many blocks of columns as the width asks for."""
+    """Return the table as aligned lines, in as many blocks of columns as the width asks for."""
     titles = [textwrap.wrap(row.title, TITLE_WIDTH) or [""] for row in grid.rows]
     left = max([0, *(len(line) for lines in titles for line in lines)])
     columns = [_column_lines(grid, place) for place in range(len(grid.columns))]
@@ -142,7 +142,7 @@ def _grid_blocks(grid: Grid) -> Iterator[str]:
 
 
 def _column_lines(grid: Grid, place: int) -> list[str]:
-    """Give one column, all lines equally wide: its title, what its sides are, and ours beside the paper's."""
+    """Return one column, all lines equally wide: its title, what its sides are, and ours beside the paper's."""
     num_sides = len(grid_sides(grid))
     pairs = [grid_sides(grid), *(cell_texts(row.cells[place], grid)[:num_sides] for row in grid.rows)]
     widths = [max(map(len, side)) for side in zip(*pairs, strict=True)]

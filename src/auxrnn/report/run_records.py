@@ -87,7 +87,7 @@ def read_record(path: Path) -> RunRecord | None:
 
 
 def _to_text(value: Any) -> str:
-    """Give a list with one element a line, so that records can be read and compared; anything else on one line."""
+    """Return a list with one element a line, so that records can be read and compared; anything else on one line."""
     if not isinstance(value, list):
         return json.dumps(value)
     return "[" + ",".join(f"\n  {json.dumps(element)}" for element in value) + "]"
