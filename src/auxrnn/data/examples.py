@@ -34,6 +34,8 @@ SPLIT_NAMES: dict[str, Part] = {
 }
 """Usual names of the splits, in lower case."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
+LARGEST_EXACT = 2.0**53
+"""Up to here a double holds every whole number: the largest class that a float can name."""
 MOST_KEPT = 1000
 """Problems of a kind that are kept word for word; the rest are counted."""
 

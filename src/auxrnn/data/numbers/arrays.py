@@ -12,7 +12,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Shaped
 
-from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Plain, Problems, Source, Understood
+from auxrnn.data.examples import (
+    LARGEST_EXACT,
+    SPLIT_NAMES,
+    Example,
+    ExampleError,
+    Part,
+    Plain,
+    Problems,
+    Source,
+    Understood,
+)
 from auxrnn.data.formats import Format
 from auxrnn.data.numbers.npy import LARGEST_LOADED, StoredArray, list_keys, load_array, open_array, read_blocks
 from auxrnn.data.series import count_channels, fit_channels
@@ -44,8 +54,6 @@ SAVE_NUMBERS = 'save numbers of one shape, padded if need be: np.savez("data.npz
 SAVE_LABELS = "save a whole number or a word for each sequence: y=np.array(labels), or np.argmax(y, axis=1) if one-hot"
 SAVE_LENGTHS = "save a whole number for each sequence: lengths=np.array(lengths)"
 NO_LABEL = -1
-LARGEST_EXACT = 2**53
-"""Up to here a double holds every whole number."""
 
 
 class ArraySplit(NamedTuple):

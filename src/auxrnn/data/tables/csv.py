@@ -8,7 +8,7 @@ from pathlib import Path
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.tables.lines import Lines, measure_text_file, open_lines
-from auxrnn.data.tables.rows import MOST_CHARACTERS, Columns, Layout, Row, TableKind
+from auxrnn.data.tables.rows import MOST_CHARACTERS, Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError
 
 CLOSE_QUOTES = "close it, and double a quote inside a quoted text"
@@ -22,13 +22,13 @@ def _read_columns(path: Path, *, delimiters: str) -> Columns:
     raise RunError(f"{path} has no rows; give it at least one")
 
 
-def _read_rows(path: Path, layout: Layout, problems: Problems, *, delimiters: str) -> Iterator[Row]:
+def _read_rows(path: Path, layout: Layout, problems: Problems, *, delimiters: str) -> Iterator[TableRow]:
     num_columns = len(layout.names)
     rows = _parse(path, problems, delimiters=delimiters)
     for number, cells in islice(rows, int(layout.has_header), None):
         if len(cells) == num_columns:
             label = None if layout.label is None else cells[layout.label]
-            yield Row(number, [cells[index] for index in layout.text], label)
+            yield TableRow(number, [cells[index] for index in layout.text], label)
             continue
         what = f"has {len(cells)} column{'s' * (len(cells) != 1)} where the first row has {num_columns}"
         problems.refuse(f"{path}, line {number}", what, f"give it {num_columns}, and quotes around its texts")

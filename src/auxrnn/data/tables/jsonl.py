@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auxrnn.data.examples import ExampleError, Problems
 from auxrnn.data.tables.lines import measure_text_file, open_lines
-from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
+from auxrnn.data.tables.rows import Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError
 
 MOST_SAMPLED = 100
@@ -24,7 +24,7 @@ def _read_columns(path: Path) -> Columns:
     return Columns(tuple(dict.fromkeys(key for entry in objects for key in entry)), are_names=True)
 
 
-def _read_rows(path: Path, layout: Layout, problems: Problems) -> Iterator[Row]:
+def _read_rows(path: Path, layout: Layout, problems: Problems) -> Iterator[TableRow]:
     """Yield the texts and the label of each object; a label may be missing, a text may not."""
     keys = [layout.names[index] for index in layout.text]
     label_key = None if layout.label is None else layout.names[layout.label]
@@ -33,7 +33,7 @@ def _read_rows(path: Path, layout: Layout, problems: Problems) -> Iterator[Row]:
         if missing:
             problems.refuse(f"{path}, line {number}", f"has no {missing[0]!r}", "give it its text under this key")
         else:
-            yield Row(number, [entry[key] for key in keys], None if label_key is None else entry.get(label_key))
+            yield TableRow(number, [entry[key] for key in keys], None if label_key is None else entry.get(label_key))
 
 
 def _read_objects(path: Path, problems: Problems) -> Iterator[tuple[int, Object]]:

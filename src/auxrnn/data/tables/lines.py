@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
+from auxrnn.data.tables.rows import Columns, Layout, TableKind, TableRow
 from auxrnn.files import cannot_read
 
 MOST_LINE_CHARACTERS = 2**26
@@ -84,11 +84,11 @@ def _read_columns(_path: Path) -> Columns:
     return Columns(("text",), are_names=True)
 
 
-def _read_rows(path: Path, _layout: Layout, problems: Problems) -> Iterator[Row]:
+def _read_rows(path: Path, _layout: Layout, problems: Problems) -> Iterator[TableRow]:
     with open_lines(path, problems) as lines:
         for line in lines:
             if lines.is_clean:
-                yield Row(lines.number, [line.rstrip("\r\n")], None)
+                yield TableRow(lines.number, [line.rstrip("\r\n")], None)
             lines.is_clean = True
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.rows import Columns, Layout, Row, TableKind
+from auxrnn.data.tables.rows import Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 
@@ -23,7 +23,7 @@ def _read_columns(path: Path) -> Columns:
     return Columns(names, are_names=True)
 
 
-def _read_rows(path: Path, layout: Layout, _problems: Problems) -> Iterator[Row]:
+def _read_rows(path: Path, layout: Layout, _problems: Problems) -> Iterator[TableRow]:
     """Yield the texts and the label of each row; no other column is decoded."""
     texts = [layout.names[index] for index in layout.text]
     labels = [] if layout.label is None else [layout.names[layout.label]]
@@ -32,7 +32,7 @@ def _read_rows(path: Path, layout: Layout, _problems: Problems) -> Iterator[Row]
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=texts + labels, use_threads=False):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 number += 1
-                yield Row(number, row[: len(texts)], row[-1] if labels else None)
+                yield TableRow(number, row[: len(texts)], row[-1] if labels else None)
 
 
 def _measure(path: Path, layout: Layout) -> int:

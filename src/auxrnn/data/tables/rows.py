@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     label: int | None
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """What a row holds in the chosen columns; nothing is checked yet."""
 
     number: int
@@ -45,6 +45,6 @@ class TableKind(NamedTuple):
     unit: str
     """What an error message counts: lines or rows."""
     read_columns: Callable[[Path], Columns]
-    read_rows: Callable[[Path, Layout, Problems], Iterator[Row]]
+    read_rows: Callable[[Path, Layout, Problems], Iterator[TableRow]]
     measure: Callable[[Path, Layout], int]
     """About how many bytes the texts have in UTF-8."""

@@ -5,7 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, normalize_label
+from auxrnn.data.examples import (
+    LARGEST_EXACT,
+    Example,
+    ExampleError,
+    Part,
+    Problems,
+    Source,
+    Understood,
+    normalize_label,
+)
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.tables.columns import AskedColumns, choose_columns, select, show_column
@@ -27,8 +36,6 @@ KINDS: dict[str, TableKind] = {
 }
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
 BYTES_PER_STEP = {"characters": 4, "bytes": 1}
-LARGEST_EXACT = 2.0**53
-"""Up to here a float holds every whole number."""
 
 
 class TableOptions(NamedTuple):
@@ -78,21 +85,18 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
 
 
 def to_label(value: object) -> str | None:
-    """Return the class that a cell names, None if it is empty; 1, 1.0 and "1" are the same class.
-
-    Raises `TypeError` for what cannot name a class, such as a list.
-    """
+    """Return the class that a cell names, None if it is empty; 1, 1.0 and "1" are the same class."""
     if isinstance(value, str):
         return normalize_label(value) or None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)
-    raise TypeError(type(value).__name__)
+    raise ExampleError(f"has a label that is {_describe_type(value)}", "give it a word or a number")
 
 
 def _check_suffix(path: Path, options: TableOptions) -> None:
@@ -144,7 +148,7 @@ def _find_again(path: Path, chosen: Layout, *, first: Path, needs_label: bool) -
         found = f"{len(columns.names)} columns where {first} has {len(chosen.names)}"
         raise RunError(f"{path} has {found}; give both the same columns")
     label = None if chosen.label is None else select(chosen, chosen.label)
-    if not needs_label and label not in columns.names:
+    if chosen.is_named and not needs_label and label not in columns.names:
         label = None
     text = tuple(select(chosen, index) for index in chosen.text)
     return choose_columns(path, columns, AskedColumns(text, label, needs_label))
@@ -157,7 +161,8 @@ def _read_examples(files: Sequence[TableFile], text_format: TextFormat, problems
             for row in file.kind.read_rows(file.path, file.layout, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {row.number}"
                 try:
-                    text, label = _join(row.texts), _name_class(row.label)
+                    text, label = _join(row.texts), to_label(row.label)
+                    _check_characters(label or "")
                 except ExampleError as error:
                     problems.refuse(place, error.what, error.cure)
                     continue
@@ -178,15 +183,6 @@ def _join(texts: Sequence[object]) -> str:
     if len(joined) > MOST_CHARACTERS:
         raise ExampleError(f"has a text of more than {MOST_CHARACTERS:,} characters", "cut it")
     return joined
-
-
-def _name_class(value: object) -> str | None:
-    try:
-        label = to_label(value)
-    except TypeError as error:
-        raise ExampleError(f"has a label that is {_describe_type(value)}", "give it a word or a number") from error
-    _check_characters(label or "")
-    return label
 
 
 def _check_characters(text: str) -> None:
