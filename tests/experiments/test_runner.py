@@ -301,7 +301,6 @@ def test_every_task_ends_once(folders):
 
 
 def test_a_command_in_a_process_of_its_own_leaves_its_last_words(tmp_path):
-    runner.STOP.clear()
     log = tmp_path / "runs" / "job.log"
     assert runner.run_command(["train"], log=log, out=None) == 2
     assert "DATA" in log.read_text()

@@ -95,12 +95,12 @@ class DemoResult(NamedTuple):
 
     @property
     def accuracies(self) -> dict[str, float]:
-        """Give the accuracy of each network by name."""
+        """Accuracy of each network by name."""
         return {row.name: row.accuracy for row in self.rows}
 
 
 def configs(*, seed: int, is_smoke: bool) -> dict[str, RunConfig]:
-    """Give the four runs, which differ in objective and windows only; updates in all are the same."""
+    """Return the four runs, which differ only in objective and windows; all have the same number of updates."""
     pretrain, train = (SMOKE_STEPS, SMOKE_STEPS) if is_smoke else (PRETRAIN_STEPS, TRAIN_STEPS)
     plain = {"pretrain_steps": 0, "train_steps": pretrain + train}
     helped = {"pretrain_steps": pretrain, "train_steps": train}

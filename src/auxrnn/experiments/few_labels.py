@@ -81,7 +81,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def conclude(results: Results) -> str:
-    """Say what a thousand labels give on MNIST."""
+    """Return the accuracies with a thousand labels on MNIST."""
     text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
     return results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))
 

@@ -1,4 +1,4 @@
-"""How many weights every system has at the settings that the paper and its rivals published."""
+"""Numbers of weights of every system at its published settings: the table in docs/models.md."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ DBPEDIA = InputSpec(0, 71, 14, 1014)
 
 
 class Variant(NamedTuple):
-    """A system as somebody trained it."""
+    """A system with the settings of one publication."""
 
     model: ModelName
     values: Mapping[str, Any] = MappingProxyType({})
@@ -59,7 +59,7 @@ VARIANTS = (
     Variant("vdcnn", {"depth": 17}),
     Variant("vdcnn", {"depth": 29}),
 )
-"""Every row of the paper's tables that is a network, and the rivals' own sizes."""
+"""Every row of the paper's tables that is a network, and the sizes that other papers published."""
 
 
 def count(variant: Variant, spec: InputSpec) -> int | None:
@@ -72,7 +72,7 @@ def count(variant: Variant, spec: InputSpec) -> int | None:
 
 
 def make_table() -> str:
-    """Give the counts of all systems as Markdown."""
+    """Return the counts of all systems as a Markdown table."""
     lines = ["| system | `auxrnn train DATA ...` | MNIST | CIFAR10 | DBpedia |", "|---|---|---:|---:|---:|"]
     for variant in VARIANTS:
         counts = [count(variant, spec) for spec in (MNIST, CIFAR10, DBPEDIA)]

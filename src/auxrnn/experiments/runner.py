@@ -85,13 +85,15 @@ class Display:
 
     def update(self, active: Sequence[Task]) -> None:
         """Move the bars; without a terminal, say now and then what is running."""
-        status = {task: _find_status(self.folders.runs / task.name) for task in active}
-        for task, (step, text) in status.items():
+        told = []
+        for task in active:
+            step, text = _find_status(self.folders.runs / task.name)
             self.bars.update(self.shown[task.name], completed=step, status=text)
+            told.append(f"{task.label} at update {step:,}, {text}" if step else f"{task.label} started")
         now = time.monotonic()
-        if status and not self.console.is_terminal and now - self.last_line > 4 * SECONDS_BETWEEN_LINES:
+        if told and not self.console.is_terminal and now - self.last_line > 4 * SECONDS_BETWEEN_LINES:
             self.last_line = now
-            self._say("; ".join(f"{task.label} at update {step:,} {text}" for task, (step, text) in status.items()))
+            self._say("; ".join(told))
 
     def end(self, task: Task, failure: Failure | None) -> None:
         """Remove the bar of a task, and say how it ended and how much time is left."""
@@ -105,7 +107,7 @@ class Display:
         if self.seconds_done and self.left:
             elapsed = time.monotonic() - self.began
             time_left = f"  ({describe_seconds(elapsed * sum(self.left.values()) / self.seconds_done)} left)"
-        self._say(f"{num_done}/{self.total} {task.label}  {result}{time_left}")
+        self._say(f"{num_done}/{self.total} {task.label}  {result}".rstrip() + time_left)
 
     def remove(self, task: Task) -> None:
         """Remove the bar of a task, if it has one."""
@@ -117,7 +119,7 @@ class Display:
 
 
 def _find_status(run_folder: Path) -> tuple[int, str]:
-    """Return the number of updates and the newest score of a run."""
+    """Return the number of updates and the newest score of a run; nothing of what is not a training."""
     events = read_events(run_folder)
     for name, words in (("test_accuracy", "test {:.1f} %"), ("auxiliary_loss", "auxiliary loss {:.4f}")):
         if values := [event[name] for event in events if name in event]:
@@ -146,7 +148,6 @@ class Runner:
 
     def run(self, tasks: Sequence[Task]) -> list[Failure]:
         """Run all tasks and return those that failed; when interrupted, stop all processes before leaving."""
-        STOP.clear()
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             with self.display.bars:
@@ -154,6 +155,7 @@ class Runner:
         finally:
             STOP.set()
             wait(self.active)
+            STOP.clear()
             signal.signal(signal.SIGTERM, previous)
         return self.failures
 
