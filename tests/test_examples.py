@@ -41,3 +41,9 @@ def test_an_example_learns_its_task(name, package, capsys):
     pytest.importorskip(package)
     load(name)()
     assert float(capsys.readouterr().out.split()[-2]) > 80
+
+
+@pytest.mark.slow
+def test_the_estimator_beats_chance_by_far(capsys):
+    runpy.run_path(str(EXAMPLES / "estimator.py"))
+    assert float(capsys.readouterr().out.split()[1]) > 40
