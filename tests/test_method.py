@@ -6,7 +6,7 @@ import inspect
 import pytest
 import torch
 
-from auxrnn import PLSTM, RLSTM
+from auxrnn import PLSTM, RLSTM, Stream
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
 from auxrnn.models.network import LossTerms
 from auxrnn.networks import InputSpec, build_network
@@ -139,6 +139,15 @@ def test_weights_can_be_saved_loaded_and_copied(method, tmp_path):
     x, _ = make_data()
     assert torch.equal(model(x), other(x))
     assert torch.equal(model(x), copy.deepcopy(model)(x))
+
+
+def test_a_stream_gives_the_probabilities_of_the_whole_sequence(method):
+    model = make_model(method).float().eval()
+    x = make_data()[0].float()
+    stream = Stream(model, num_sequences=B)
+    for t in range(T):
+        probabilities = stream.step(x[:, t])
+    torch.testing.assert_close(probabilities, model(x).softmax(dim=1).detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_it_moves_to_another_device(method):

@@ -19,7 +19,7 @@ NUM_EVALUATED = 1000
 def build_session(
     config: RunConfig, network: Trainable, splits: Splits, *, recorder: Recorder, folder: Path | None
 ) -> Session:
-    """Put together one training of a network on a training split; the test split is only ever measured on.
+    """Return one training of a network on a training split; the test split is used for evaluation only.
 
     Examples without a label count in pretraining, and are left out afterwards.
     """

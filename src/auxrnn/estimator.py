@@ -23,32 +23,6 @@ from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 
-FIELDS_ALIKE = (
-    "objective",
-    "supervised_window",
-    "auxiliary_window",
-    "num_segments",
-    "segment_length",
-    "placement",
-    "order",
-    "hidden_size",
-    "num_layers",
-    "embedding_size",
-    "decoder_layers",
-    "head_size",
-    "drop_connect",
-    "gate_init",
-    "readout",
-    "auxiliary_weight",
-    "sampling_steps",
-    "pretrain_steps",
-    "train_steps",
-    "joint",
-    "batch_size",
-    "lr",
-    "clip_norm",
-)
-
 
 class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Classify sequences with an LSTM that learns to remember through an auxiliary loss.
@@ -145,8 +119,9 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return answer
 
     def _config_values(self) -> dict[str, Any]:
-        given = {name: getattr(self, name) for name in FIELDS_ALIKE}
-        # A grid made with numpy holds numpy's numbers.
+        given = self.get_params(deep=False)
+        del given["random_state"]
+        # A parameter grid made with numpy holds numpy's numbers.
         values = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         if self.objective == "none":
             # A plain LSTM has nothing to pretrain; the same parameters then mean training with labels alone.

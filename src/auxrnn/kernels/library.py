@@ -167,7 +167,7 @@ def _load_build(name: str) -> ctypes.CDLL | None:
 
 
 def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell ctypes the signatures; refuse a build that was made from another interface."""
+    """Declare the signatures to ctypes; refuse a build with another interface."""
     library.auxrnn_interface.restype = ctypes.c_int64
     expected = ctypes.sizeof(ForwardCall) + 1000 * ctypes.sizeof(BackwardCall) + 1_000_000 * ctypes.sizeof(HeadPointers)
     if library.auxrnn_interface() != expected:

@@ -71,7 +71,7 @@ class TokenEmbedding(nn.Module):
         return InputMap(weights.weight_GI @ self.weight_VE.T, weights.bias_G)
 
     def embed(self, x_BT: Int[Tensor, "B T"], weights: InputMap) -> tuple[Float[Tensor, "B T E"], InputMap]:
-        """Look the tokens up."""
+        """Return the vectors of the tokens, and the weights unchanged."""
         return F.embedding(x_BT, self.weight_VE), weights
 
 

@@ -202,7 +202,7 @@ def _draw_mask(classifier: Head, draws: Draws | None) -> Float[Tensor, "C F"] | 
 
 @contextmanager
 def _seeded(draws: Draws | None) -> Iterator[None]:
-    """Let torch's own layers, which take no generator, draw what the run's seed and step determine."""
+    """Seed torch's global generator, the only one that its dropout layers take, for the duration of a block."""
     if draws is None:
         yield
         return

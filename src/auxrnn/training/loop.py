@@ -157,7 +157,7 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
 
 
 def _has_stalled(session: Session, position: Position) -> bool:
-    """Tell whether the validation split has not improved for as long as the user is patient."""
+    """Return whether the validation accuracy has not improved for `patience` evaluations."""
     return session.config.patience is not None and position.num_stale >= session.config.patience
 
 

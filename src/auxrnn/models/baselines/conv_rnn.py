@@ -67,5 +67,5 @@ class ConvRNN(nn.Module):
 
 
 def mask(h_BHW: Float[Tensor, "B H W"], length_B: Int[Tensor, " B"]) -> Float[Tensor, "B H W"]:
-    """Put zeros behind each row's end."""
+    """Return the frames with zeros behind each row's end."""
     return h_BHW * find_real(length_B, h_BHW.shape[2]).unsqueeze(1)

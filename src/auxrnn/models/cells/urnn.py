@@ -120,7 +120,7 @@ class Turn(NamedTuple):
 def make_turn(
     angle_3H: Float[Tensor, "3 H"], reflection_2R: Float[Tensor, "2 R"], permutation_H: Int[Tensor, " H"]
 ) -> Turn:
-    """Do once all that does not depend on the step."""
+    """Compute once what does not depend on the step."""
     first_H, middle_H, last_H = torch.polar(torch.ones_like(angle_3H), angle_3H).unbind(0)
     unit_2R = reflection_2R / torch.linalg.vector_norm(reflection_2R, dim=1, keepdim=True)
     unit_2H, permutation_1H = _as_complex(unit_2R), permutation_H[None]
@@ -185,7 +185,7 @@ def _as_complex(x_BR: Float[Tensor, "B R"]) -> Complex[Tensor, "B H"]:
 
 
 def _parts(z_BH: Complex[Tensor, "B H"]) -> Float[Tensor, "B 2 H"]:
-    """Look at the real and the imaginary parts, without a copy."""
+    """Return the real and the imaginary parts as a view."""
     return torch.view_as_real(z_BH).transpose(1, 2)
 
 
@@ -249,7 +249,7 @@ class _DenseSteps(torch.autograd.Function):
 
 
 def _split(x_TBR: Tensor) -> Tensor:
-    """Look at real and imaginary parts side by side: [T, B, 2, H]."""
+    """Return real and imaginary parts side by side as a view: [T, B, 2, H]."""
     return x_TBR.view(*x_TBR.shape[:-1], 2, -1)
 
 
