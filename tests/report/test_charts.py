@@ -141,6 +141,18 @@ def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_lege
     assert TWO_PANELS.level.title in legend_of(figure)
 
 
+def test_a_level_above_all_lines_is_inside_the_axes():
+    chart = LineChart("Title", "x", "y", make_lines(), chance=10.0, level=Level("LSTM", 99.0, None))
+    low, high = chart_figure(chart, width=WIDE).axes[0].get_ylim()
+    assert (low, high > 99) == (0, True)
+
+
+def test_a_side_without_a_level_does_not_show_the_other_s():
+    chart = TWO_PANELS._replace(level=Level("LSTM", None, 62.5))
+    ours, paper = chart_figure(chart, width=WIDE).axes
+    assert [bool(lines_through(axes, [62.5] * 2)) for axes in (ours, paper)] == [False, True]
+
+
 @pytest.mark.parametrize(("ours", "paper", "drawn"), [(41.0, 62.5, 41.0), (None, 62.5, 62.5)])
 def test_on_axes_that_both_share_the_level_is_ours_if_there_is_one(ours, paper, drawn):
     chart = LineChart("Title", "x", "y", make_lines(), level=Level("LSTM", ours, paper))

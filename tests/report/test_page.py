@@ -70,8 +70,9 @@ def test_text_from_outside_is_escaped(demo, rows, facts, errors):
     assert text.count("&lt;script&gt;alert(&#34;&amp;&#34;)&lt;/script&gt;") >= 2 * len(rows) + 6
 
 
-def test_both_figures_come_wide_and_narrow(text):
+def test_both_figures_come_wide_and_narrow_and_together_as_a_picture(text, demo):
     assert text.count("<svg") == 4
+    assert (demo / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert text.count('<div class="wide"><svg') == text.count('<div class="narrow"><svg') == 2
 
 

@@ -39,7 +39,7 @@ def chart_figure(chart: LineChart | BarChart, *, width: float, has_title: bool =
         figure = new_figure(width, 110.0 + max(44.0, 12.0 + 15.0 * num_lines) * len(chart.bars))
         draw_bars(figure, chart)
     else:
-        num_rows = len(_panels(chart)) if width < NARROW_BELOW else 1
+        num_rows = max(1, len(_panels(chart))) if width < NARROW_BELOW else 1
         rest = 0.0 if _is_beside(chart, width) else LEGEND_LINE * _count_legend_lines(chart, width)
         figure = new_figure(width, num_rows * (260.0 if width < NARROW_BELOW else 380.0) + rest)
         draw_lines(figure, chart)
@@ -105,10 +105,11 @@ def _panels(chart: LineChart) -> list[LineChart]:
     if chart.paper_x_label is not None:
         ours = tuple(line._replace(paper=()) for line in chart.lines)
         paper = tuple(line._replace(ours=()) for line in chart.lines)
-        level = chart.level and chart.level._replace(ours=None)
-        theirs = chart._replace(lines=paper, x_label=chart.paper_x_label, chance=None, level=level)
+        our_level = chart.level and chart.level._replace(paper=None)
+        their_level = chart.level and chart.level._replace(ours=None)
+        theirs = chart._replace(lines=paper, x_label=chart.paper_x_label, chance=None, level=their_level)
         panels = [
-            chart._replace(lines=ours, y_label=f"Ours: {chart.y_label}"),
+            chart._replace(lines=ours, y_label=f"Ours: {chart.y_label}", level=our_level),
             theirs._replace(y_label=f"The paper: {chart.y_label}"),
         ]
     return [panel for panel in panels if any(line.ours or line.paper for line in panel.lines)]
@@ -132,12 +133,13 @@ def _draw_panel(axes: Axes, chart: LineChart, *, most_ticks: int) -> None:
         _draw_line(axes, line, color=theme.color(theme.series(index)), mark=_mark(chart, index))
     if chart.chance is not None:
         axes.axhline(chart.chance, color=theme.color("muted"), linewidth=1.2, linestyle=DOTS, zorder=1)
-        axes.set_ylim(bottom=0)
     level = chart.level and (chart.level.paper if chart.level.ours is None else chart.level.ours)
     if level is not None:
         axes.axhline(level, color=theme.color("muted"), linewidth=1.2, linestyle=DASHES_AND_DOTS, zorder=1)
     if chart.band is not None:
         axes.axvspan(0, chart.band.end, facecolor=theme.color("band"), edgecolor="none", zorder=0)
+    if chart.chance is not None:
+        axes.set_ylim(bottom=0)
     _scale_axes(axes, chart, most_ticks=most_ticks)
 
 
