@@ -7,7 +7,7 @@ from auxrnn.config import RunConfig
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Value, test_accuracy
 from auxrnn.experiments.scales import DOGS, PAPER_SEGMENT, PAPER_SIDES, PAPER_WINDOW, Scale, shown_as
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Row, to_line
+from auxrnn.report.results import Cell, Claim, Grid, Line, LineChart, Row, to_line
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
@@ -114,66 +114,60 @@ def _find_growth(results: Results, row: str) -> float | None:
 
 
 def conclude(results: Results) -> str:
-    """Return how time grows with the length, and what all systems get at its two ends."""
-    ends = (_tell_accuracy(results, side) for side in (PAPER_SIDES[0], PAPER_SIDES[-1]))
-    return " ".join(filter(None, (_tell_growth(results), *ends)))
-
-
-def _tell_growth(results: Results) -> str:
+    """Return how time grows with the length, and the accuracy of all systems at its two ends."""
+    first, *_, last = results.scale.timed_sides
     growths = {row: growth for row in PAPER if (growth := _find_growth(results, row)) is not None}
-    first, last = results.scale.timed_sides[0], results.scale.timed_sides[-1]
     told = ", ".join(f"{growth:.1f}x for {row}" for row, growth in growths.items())
-    return f"Time per update grows from {first**2:,} to {last**2:,} steps by {told}." if told else ""
-
-
-def _tell_accuracy(results: Results, side: int) -> str:
-    rows = [row for row in PAPER if results.find(row, str(side))]
-    length = (side // results.scale.side_divisor) ** 2
-    text = f"Test accuracy in % at {length:,} steps: {', '.join(f'{row} {{}}' for row in rows)}."
-    return results.tell(text, *((row, str(side)) for row in rows)) if rows else ""
+    sentences = [f"Time per update grows from {first**2:,} to {last**2:,} steps by {told}."] if told else []
+    for side in (PAPER_SIDES[0], PAPER_SIDES[-1]):
+        rows = [row for row in PAPER if results.find(row, str(side))]
+        text = f"Test accuracy in % at {(side // results.scale.side_divisor) ** 2:,} steps: "
+        text += f"{', '.join(f'{row} {{}}' for row in rows)}."
+        sentences += [results.tell(text, *((row, str(side)) for row in rows))] if rows else []
+    return " ".join(sentences)
 
 
 def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
     """Return both halves of the figure, and both as tables."""
     scale = results.scale
     lengths = {side: (side // scale.side_divisor) ** 2 for side in PAPER_SIDES}
-    lines = tuple(_make_line(results, row, lengths, PAPER[row]) for row in PAPER)
     accuracy = LineChart(
         "Accuracy as sequences grow",
         "steps",
         "test accuracy, %",
-        lines,
+        tuple(_make_line(results, row, lengths, PAPER[row]) for row in PAPER),
         paper_x_label=None if scale.side_divisor == 1 else "steps in the paper",
         chance=_find_chance(results),
     )
     timed = {side: side**2 for side in PAPER_SIDES if side in scale.timed_sides}
     lines = tuple(_make_line(results, row, timed, PAPER_SECONDS[row], TIME, seconds_per_update) for row in PAPER)
     time = LineChart("Time per update as sequences grow", "steps", "seconds", lines, is_log=True)
-    return [_accuracy_grid(results, lengths), _time_grid(results, timed)], [accuracy, time]
-
-
-def _accuracy_grid(results: Results, lengths: Mapping[int, int]) -> Grid:
-    scale = results.scale
-    rows = tuple(
-        Row(
-            f"{length:,}" if length == side**2 else f"{length:,} (paper {side**2:,})",
-            tuple(results.cell(row, str(side), numbers[place]) for row, numbers in PAPER.items()),
-        )
-        for place, (side, length) in enumerate(lengths.items())
-    )
     many = f"{MANY[0]}x{scale.span(MANY[1], DOGS)}"
     titles = {R_MANY: shown_as(R_MANY, ours=many, paper=f"{MANY[0]}x{MANY[1]}")}
-    columns = tuple(titles.get(row, row) for row in PAPER)
-    return Grid(scale.add_part("Accuracy by length in steps", DOGS), "test accuracy, %", columns, rows)
+    caption, columns = scale.add_part("Accuracy by length in steps", DOGS), tuple(titles.get(row, row) for row in PAPER)
+    rows = _make_rows(results, lengths, PAPER)
+    time_rows = _make_rows(results, timed, PAPER_SECONDS, TIME, seconds_per_update)
+    grids = [
+        Grid(caption, "test accuracy, %", columns, rows),
+        Grid("Seconds per update by length in steps", "seconds", tuple(PAPER), time_rows, decimals=2, is_drawn=False),
+    ]
+    return grids, [accuracy, time]
 
 
-def _time_grid(results: Results, timed: Mapping[int, int]) -> Grid:
-    def cells(side: int) -> Iterator[Any]:
-        for row, numbers in PAPER_SECONDS.items():
-            yield results.cell(row + TIME, str(side), numbers[PAPER_SIDES.index(side)], seconds_per_update)
+def _make_rows(
+    results: Results,
+    lengths: Mapping[int, int],
+    paper: Mapping[str, Sequence[float | None]],
+    end: str = "",
+    value: Value = test_accuracy,
+) -> tuple[Row, ...]:
+    """Return a row for each side, named by our length and the paper's where they differ."""
 
-    rows = tuple(Row(f"{length:,}", tuple(cells(side))) for side, length in timed.items())
-    return Grid("Seconds per update by length in steps", "seconds", tuple(PAPER), rows, decimals=2, is_drawn=False)
+    def make_cell(row: str, side: int) -> Cell:
+        return results.cell(row + end, str(side), paper[row][PAPER_SIDES.index(side)], value)
+
+    titles = {n: f"{ours:,}" if ours == n**2 else f"{ours:,} (paper {n**2:,})" for n, ours in lengths.items()}
+    return tuple(Row(title, tuple(make_cell(row, side) for row in paper)) for side, title in titles.items())
 
 
 def _make_line(
