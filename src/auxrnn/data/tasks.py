@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.data.examples import Example, Part
+from auxrnn.data.synthetic import ADDING
 from auxrnn.structs import Draws
 
 VERSION = 1
 """Incremented when a task is drawn differently: the cache and run folders know the data by it."""
 BLOCK_EXAMPLES = 50
 """Texts that are drawn together, which are all that is in memory at once."""
-NUM_EXAMPLES: dict[Part, int] = {"train": 20_000, "test": 2_000}
+NUM_EXAMPLES: dict[Part, int] = {"train": ADDING.train_examples, "test": ADDING.test_examples}
 NUM_DIGITS = 10
 RECALL_SYMBOLS = "abcdefgh"
 CUE = "?"
