@@ -88,7 +88,7 @@ def test_a_row_with_too_few_cells_is_refused():
 
 def test_each_claim_stands_with_its_verdict_and_its_numbers():
     lines = claims_markdown(TABLE.claims).splitlines()
-    assert lines[:2] == ["- **holds**: r-LSTM beats LSTM.", "  - 90.0 against 80.0."]
+    assert lines[:2] == ["- **holds**: r-LSTM beats LSTM.", "    - 90.0 against 80.0."]
     assert [line.split("**")[1] for line in lines[::2]] == [claim.verdict for claim in TABLE.claims]
 
 

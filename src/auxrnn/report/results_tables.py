@@ -24,7 +24,7 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
     """Return one item of a list for each claim: the verdict and the claim, and below it the numbers behind it."""
     lines = []
     for claim in claims:
-        lines += [f"- **{claim.verdict}**: {_on_one_line(claim.text)}\n", f"  - {_on_one_line(claim.detail)}\n"]
+        lines += [f"- **{claim.verdict}**: {_on_one_line(claim.text)}\n", f"    - {_on_one_line(claim.detail)}\n"]
     return "".join(lines)
 
 
