@@ -400,7 +400,7 @@ def test_control_c_stops_after_the_update_and_says_how_to_resume(interrupted):
     folder = interrupted.folder
     assert interrupted.code == 130
     assert "Traceback" not in interrupted.err
-    assert interrupted.err.splitlines()[-1] == f"stopped; `auxrnn resume {folder}` goes on from here"
+    assert interrupted.err.splitlines()[-1] == f"stopped; `auxrnn resume {folder}` continues from this checkpoint"
     newest = max((folder / "checkpoints").glob("*.json"))
     assert json.loads(newest.read_text())["values"]["position"]["step"] == events(folder)[-1]["step"] > 0
     assert not (folder / "model.safetensors").exists()

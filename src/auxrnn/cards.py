@@ -54,7 +54,7 @@ def make_card(config: RunConfig, dataset: Dataset, division: Division, *, start:
 
 
 def card_to_json(card: ModelCard) -> str:
-    """Give a card as the text of model.json."""
+    """Return a card as the text of model.json."""
     return json.dumps(card._asdict() | {"format": to_plain(card.format)}, indent=2) + "\n"
 
 
@@ -82,12 +82,12 @@ def _read_first_version(values: dict[str, Any]) -> ModelCard:
 
 
 def division_to_json(division: Division) -> str:
-    """Give the splits as the text of splits.json: rows counted from 0, in the order of the files."""
+    """Return the splits as the text of splits.json: rows counted from 0, in the order of the files."""
     return json.dumps({name: rows.tolist() for name, rows in division._asdict().items()}) + "\n"
 
 
 def find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division:
-    """Give the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
+    """Return the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
     path = folder / "splits.json"
     if not path.exists():
         return divide(dataset.table, config.data, seed=config.seed)

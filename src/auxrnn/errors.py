@@ -13,7 +13,7 @@ class RunError(RuntimeError):
 
 
 def nearest(name: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """Give the end of a sentence that offers the known name most like this one, or lists them; each with a prefix."""
+    """Return the end of a sentence that offers the known name most like this one, or lists them; each with a prefix."""
     names = sorted(known)
     matches = difflib.get_close_matches(name, names, n=1)
     if matches:

@@ -23,7 +23,7 @@ Config = TypeVar("Config")
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:
-    """Give all fields of all groups under their own names, as plain values for JSON."""
+    """Return all fields of all groups under their own names, as plain values for JSON."""
     values: dict[str, Any] = {}
     for entry in dataclasses.fields(config):
         value = getattr(config, entry.name)
@@ -86,7 +86,7 @@ def _load_toml(path: Path) -> dict[str, Any]:
 
 
 def to_json(config: RunConfig) -> str:
-    """Give the whole config as JSON, with the format of the run folder it stands in."""
+    """Return the whole config as JSON, with the format of the run folder it stands in."""
     return json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
 
 
@@ -125,7 +125,7 @@ def name_fields(sentence: str, *, like: str) -> str:
 
 @functools.cache
 def field_types() -> dict[str, Any]:
-    """Give the fields of all groups under their own names, each with its type."""
+    """Return the fields of all groups under their own names, each with its type."""
     found: dict[str, Any] = {}
     for name, kind in typing.get_type_hints(RunConfig).items():
         found |= typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {name: kind}

@@ -70,7 +70,7 @@ class Trial(NamedTuple):
     loss: float
 
     def beats(self, other: "Trial") -> bool:
-        """Tell whether it is better: by accuracy, and by loss where that is the same."""
+        """Return whether it is better: by accuracy, and by loss where that is the same."""
         return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
 
 
@@ -144,8 +144,8 @@ class Planner:
         if not is_open or not len(self.prepared.division.validation):
             return config
         seconds = TRIAL_SHARE * budget.seconds
-        plain = _change(config, objective="none", pretrain_steps=0)
-        if (self.fit(plain, seconds).schedule.train_steps or 0) < FEWEST_TRIED:
+        plain = self.fit(_change(config, objective="none", pretrain_steps=0), seconds)
+        if (plain.schedule.train_steps or 0) < FEWEST_TRIED:
             self.say("too little time to compare networks: training without auxiliary loss, with mean readout")
             untried = {"objective": "none", "readout": "mean"}
             return _change(config, **{name: untried[name] for name in is_open})
@@ -153,11 +153,11 @@ class Planner:
         tried = {}
         for readout in readouts:
             candidate = _change(plain, readout=readout)
-            tried[candidate] = self._try(candidate, seconds)
+            tried[candidate] = self._try(candidate)
         best = max(tried, key=lambda candidate: (tried[candidate].accuracy, -tried[candidate].loss))
         if "objective" in is_open:
-            helped = _change(best, objective="reconstruct", pretrain_steps=None)
-            tried[helped] = self._try(helped, seconds)
+            helped = self.fit(_change(best, objective="reconstruct", pretrain_steps=None), seconds)
+            tried[helped] = self._try(helped)
             best = helped if tried[helped].beats(tried[best]) else best
         self._report(tried, best, seconds)
         values = flatten(best)
@@ -191,9 +191,9 @@ class Planner:
     def _open(self, config: RunConfig) -> Session:
         return runs.open_session(self.complete(config), self.dataset, self.prepared, None)
 
-    def _try(self, config: RunConfig, seconds: float) -> Trial:
-        """Train for a short time, with annealed rates, and return what it reached."""
-        session = self._open(self.fit(config, seconds))
+    def _try(self, config: RunConfig) -> Trial:
+        """Train as long as was fitted, with annealed rates, and return what it reached."""
+        session = self._open(config)
         session.splits = session.splits._replace(test=None)
         train(session)
         assert isinstance(session.recorder, ListRecorder)

@@ -176,12 +176,12 @@ MODEL_OPTIONS = frozenset(option for preset in PRESETS.values() for option in pr
 
 
 def find_settings(model: object) -> dict[str, Any]:
-    """Give the published settings of a model, its name among them; nothing for what is no model."""
+    """Return the published settings of a model, its name among them; nothing for what is no model."""
     return next(({"model": name} | preset.settings for name, preset in PRESETS.items() if name == model), {})
 
 
 def name_system(model: ModelName, objective: str) -> str:
-    """Give what people call a model with an auxiliary loss: r-LSTM, p-GRU, Transformer."""
+    """Return what people call a model with an auxiliary loss: r-LSTM, p-GRU, Transformer."""
     title = PRESETS[model].title
     if model in PRETRAINED_MODELS:
         return title

@@ -31,7 +31,7 @@ WITHOUT_EFFECT = ("data_dir", "threads", "device", "evaluate_every", "checkpoint
 
 
 def first_phase(config: RunConfig) -> RunConfig | None:
-    """Give the run that is the pretraining of this one and nothing else; None where there is none."""
+    """Return the run that is the pretraining of this one and nothing else; None where there is none."""
     loss, schedule = config.loss, config.schedule
     if loss.objective == "none" or not (schedule.pretrain_steps or schedule.pretrain_epochs):
         return None

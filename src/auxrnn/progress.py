@@ -87,7 +87,7 @@ class ReadingProgress:
 
 
 def make_bars(console: Console) -> Progress:
-    """Give bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
+    """Return bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
     return Progress(
         TextColumn("{task.description:>16}"),
         BarColumn(bar_width=24),
@@ -106,7 +106,7 @@ def _describe_tick(tick: Tick) -> str:
 
 
 def describe_scores(scores: dict[str, float]) -> str:
-    """Give losses and accuracies in a few words."""
+    """Return losses and accuracies in a few words."""
     words = []
     if "supervised_loss" in scores:
         words.append(f"loss {scores['supervised_loss']:.3f}")
@@ -120,7 +120,7 @@ def describe_scores(scores: dict[str, float]) -> str:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Give a span of time as a person would say it."""
+    """Return a span of time as a person would say it."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:

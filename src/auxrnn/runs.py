@@ -76,7 +76,7 @@ class TrainedRun(NamedTuple):
 
 
 def settle(config: RunConfig) -> RunConfig:
-    """Fix what depends on the machine and on where the user stands, so that resuming uses the same again."""
+    """Resolve device, threads and absolute paths, so that resuming uses the same."""
     data = config.data
     own = Path(data.data).expanduser()
     is_own = data.data not in DATASETS and own.exists()
@@ -141,7 +141,7 @@ def _make(folder: Path) -> None:
 
 
 def is_half_made(folder: Path) -> bool:
-    """Tell whether a folder was left by a process that was killed while it made a run of it."""
+    """Return whether a folder was left by a process that was killed while it made a run of it."""
     return folder.is_dir() and not (folder / CONFIG).exists() and any(folder.iterdir()) and not is_locked(folder)
 
 
@@ -159,7 +159,7 @@ def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
 
 
 def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared:
-    """Give the data of a run as it was divided and read when the run began."""
+    """Return the data of a run as it was divided and read when the run began."""
     card = read_card(folder)
     check_same_data(card, dataset)
     return Prepared(card, find_division(config, dataset, folder), is_drawn(dataset.table, config.data))
@@ -223,7 +223,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Tell whether some process is training in a folder."""
+    """Return whether some process is training in a folder."""
     try:
         with lock(folder):
             return False
@@ -260,7 +260,7 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def is_finished(folder: Path) -> bool:
-    """Tell whether a run has its final weights."""
+    """Return whether a run has its final weights."""
     return (folder / "model.safetensors").is_file()
 
 
@@ -289,7 +289,7 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
-    """Give the versions, the machine and the commit that a run depends on."""
+    """Return the versions, the machine and the commit that a run depends on."""
     return {
         "command": shlex.join(["auxrnn", *sys.argv[1:]]),
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
@@ -303,13 +303,13 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
 
 
 def find_device() -> str:
-    """Give where networks are trained unless another device is named."""
+    """Return where networks are trained unless another device is named."""
     # Other accelerators can be asked for by name, but nobody has tried them yet.
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _find_commit() -> str | None:
-    """Give the commit of the source this package runs from, where it is a checkout of its own."""
+    """Return the commit of the source this package runs from, where it is a checkout of its own."""
     if not (Path(__file__).parents[2] / ".git").exists():
         return None
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]

@@ -111,7 +111,7 @@ def _print_lengths(length_N: np.ndarray) -> None:
 
 
 def _bar(count: int, most: int) -> str:
-    """Give a bar of at most `BAR_WIDTH` blocks; anything above zero shows."""
+    """Return a bar of at most `BAR_WIDTH` blocks; anything above zero shows."""
     return "\N{FULL BLOCK}" * (max(1, round(BAR_WIDTH * count / most)) if count else 0)
 
 

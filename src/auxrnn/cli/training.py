@@ -87,7 +87,7 @@ def _next_free_folder(config: RunConfig) -> Path:
 
 
 def _short_name(config: RunConfig) -> str:
-    """Give the name of a model and its auxiliary loss, for a folder: reconstruct, lstm, gru-predict, transformer."""
+    """Return the name of a model and its auxiliary loss, for a folder: reconstruct, lstm, gru-predict, transformer."""
     model, objective = config.model.model, config.loss.objective
     if objective == "none" or model in PRETRAINED_MODELS:
         return model
@@ -167,7 +167,7 @@ def _train_to_end(session: Session, folder: Path, *, is_json: bool) -> int:
         session.observe = progress.observe
         is_done = runs.train_or_resume(session)
     if not is_done:
-        say(f"stopped; `auxrnn resume {folder}` goes on from here")
+        say(f"stopped; `auxrnn resume {folder}` continues from this checkpoint")
         return 130
     _print_result(folder, is_json=is_json)
     return 0

@@ -133,7 +133,7 @@ def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
 
 
 def _read_stream(form: Format) -> Iterator[Sequence[float] | int | None]:
-    """Give the steps on standard input as the network reads them, and None where a sequence ends."""
+    """Return the steps on standard input as the network reads them, and None where a sequence ends."""
     encode = make_encoding(form).encode
     # A picture by mistake is no text, and gets its sentence.
     lines = io.TextIOWrapper(sys.stdin.buffer, errors="replace")
