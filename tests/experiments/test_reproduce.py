@@ -164,7 +164,7 @@ def test_a_damaged_record_is_named_in_one_sentence(whole, tmp_path):
         ([], "NAME is missing; give one or more of table1"),
         (["table2", "--workers", "0"], "--workers and --seeds must be at least 1"),
         (["table2", "--seeds", "0"], "--workers and --seeds must be at least 1"),
-        (["table2", "--scale", "desc"], "--scale is 'desc'; it takes one of"),
+        (["table2", "--scale", "desc"], "--scale is 'desc'; it takes 'smoke', 'desk', 'full' or 'paper'"),
         (["--list", "tabel2", "--scale", "smoke"], "did you mean 'table2'?"),
     ],
 )
