@@ -1,9 +1,12 @@
 """Rules of the source that no linter knows: where gradients may be cut, who prints, what is never used."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "src" / "auxrnn"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "auxrnn"
 FILES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
 TREES = {name: ast.parse((SOURCE / name).read_text()) for name in FILES}
 
@@ -95,3 +98,20 @@ def test_nothing_is_evaluated_from_text_and_nothing_imported_by_star():
 def test_test_files_have_names_of_their_own():
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_every_file_that_the_page_of_the_architecture_names_exists():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    names = re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|h|cpp|toml)|(?:[\w-]+/)+)`", page)
+    assert len(names) > 100
+    assert [name for name in names if not (ROOT / name).exists() and not (SOURCE / name).exists()] == []
+
+
+def test_the_page_of_the_architecture_shows_the_layers_that_are_checked():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    (block,) = re.findall(r"```\n(__main__\n.*?)```", page, flags=re.DOTALL)
+    shown = re.findall(
+        r"(?:^|\| )([a-z_.]+)(?=$|\s)", "\n".join(line[:39].rstrip() for line in block.splitlines()), re.M
+    )
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert shown == [name for layer in layers for name in layer.split(" | ")]
