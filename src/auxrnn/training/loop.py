@@ -7,7 +7,7 @@ that the next update depends on, so that a run resumed from it does what the run
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,10 +69,31 @@ class Position:
     phase_index: int = 0
     step: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     best_accuracy: float | None = None
     num_stale: int = 0
     """Evaluations since the best one."""
     meter: Meter = field(default_factory=Meter)
+
+
+class Clock(NamedTuple):
+    """When a run would have begun, had it never been interrupted: in elapsed and in processor time.
+
+    Elapsed time says little on a shared machine; with one thread, processor time is the time of one core.
+    """
+
+    start: float
+    cpu_start: float
+
+    def read(self) -> dict[str, float]:
+        """Return the seconds since then."""
+        seconds, cpu_seconds = time.monotonic() - self.start, time.process_time() - self.cpu_start
+        return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
+
+    def stamp(self, position: Position) -> Position:
+        """Return a position with the seconds since then."""
+        now = self.read()
+        return replace(position, seconds=now["seconds"], cpu_seconds=now["cpu_seconds"])
 
 
 class Tick(NamedTuple):
@@ -133,7 +154,7 @@ class Session:
 def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
     """Train from the start or from a checkpoint on; False if `should_stop` ended it before the last update."""
     position, optimizer = _restore(session, checkpoint)
-    clock = time.monotonic() - position.seconds
+    clock = Clock(time.monotonic() - position.seconds, time.process_time() - position.cpu_seconds)
     if checkpoint is None:
         session.recorder.rewind(0)
         _save(session, position, optimizer)
@@ -146,10 +167,9 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
             _finish_step(session, position, optimizer, clock)
             is_end = phase is session.phases[-1] and position.step == phase.num_steps
             if session.should_stop() and not is_end:
-                position.seconds = time.monotonic() - clock
-                _save(session, position, optimizer)
+                _save(session, clock.stamp(position), optimizer)
                 return False
-        position = Position(position.phase_index + 1, seconds=position.seconds, best_accuracy=position.best_accuracy)
+        position = clock.stamp(Position(position.phase_index + 1, best_accuracy=position.best_accuracy))
         optimizer = make_optimizer(session.config.schedule.optimizer, session.network, lr=phase.lr)
     if session.phases[-1].is_supervised:
         _record_result(session, clock)
@@ -191,14 +211,14 @@ def _update(session: Session, position: Position, optimizer: torch.optim.Optimiz
     position.meter.add(losses)
 
 
-def _finish_step(session: Session, position: Position, optimizer: torch.optim.Optimizer, clock: float) -> None:
+def _finish_step(session: Session, position: Position, optimizer: torch.optim.Optimizer, clock: Clock) -> None:
     """Show, log, evaluate and save, each if it is its turn; all of them at the end of a phase."""
     phase, config = session.phases[position.phase_index], session.config
     is_last = position.step == phase.num_steps
     means = position.meter.means()
     if is_last or position.step % config.log_every == 0:
         rate = {"lr": phase.lr_at(position.step - 1)}
-        session.recorder.write(_stamp("train", session, position) | means | rate | _seconds(clock))
+        session.recorder.write(_stamp("train", session, position) | means | rate | clock.read())
         position.meter = Meter()
     every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
     scores: dict[str, float] = {}
@@ -206,11 +226,10 @@ def _finish_step(session: Session, position: Position, optimizer: torch.optim.Op
         scores = _record_evaluation(session, position, clock)
     session.observe(Tick(phase, position.step, means, scores))
     if is_last or position.step % config.checkpoint_every == 0 or _has_stalled(session, position):
-        position.seconds = time.monotonic() - clock
-        _save(session, position, optimizer)
+        _save(session, clock.stamp(position), optimizer)
 
 
-def _record_evaluation(session: Session, position: Position, clock: float) -> dict[str, float]:
+def _record_evaluation(session: Session, position: Position, clock: Clock) -> dict[str, float]:
     """Evaluate, keep the weights if they are the best so far on the validation split, and return the scores."""
     phase, splits, config = session.phases[position.phase_index], session.splits, session.config
     is_end = phase is session.phases[-1] and position.step == phase.num_steps
@@ -221,7 +240,7 @@ def _record_evaluation(session: Session, position: Position, clock: float) -> di
             scores |= _score(session, name, split, phase)
     if not all(math.isfinite(score) for score in scores.values()):
         raise _not_finite(session, position, "loss of an evaluation", update=position.step)
-    session.recorder.write(_stamp("evaluation", session, position) | scores | _seconds(clock))
+    session.recorder.write(_stamp("evaluation", session, position) | scores | clock.read())
     accuracy = scores.get("validation_accuracy")
     if accuracy is None:
         return scores
@@ -235,7 +254,7 @@ def _record_evaluation(session: Session, position: Position, clock: float) -> di
     return scores
 
 
-def _record_result(session: Session, clock: float) -> None:
+def _record_result(session: Session, clock: Clock) -> None:
     """Evaluate the test split with the best weights on the validation split, which are those that will be used."""
     if session.splits.validation is None:
         return
@@ -250,7 +269,7 @@ def _record_result(session: Session, clock: float) -> None:
     if session.folder is not None:
         session.network.load_state_dict(final)
     last = Position(len(session.phases) - 1, session.phases[-1].num_steps)
-    session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | _seconds(clock))
+    session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | clock.read())
     session.recorder.flush()
 
 
@@ -270,10 +289,6 @@ def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str,
 def _stamp(event: str, session: Session, position: Position) -> dict[str, Any]:
     phase = session.phases[position.phase_index].name
     return {"event": event, "phase": phase, "step": position.step, "total_step": session.total_step(position)}
-
-
-def _seconds(clock: float) -> dict[str, float]:
-    return {"seconds": round(time.monotonic() - clock, 3)}
 
 
 def _save(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
