@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from auxrnn import cli
-from auxrnn.experiments import table5, table6
+from auxrnn.experiments import table2, table5, table6
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.jobs import Folders
-from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE, find_scale
+from auxrnn.experiments.protocols import DESK_SCALE, FULL_SCALE, PAPER_SCALE, find_scale
+from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DOGS
 from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
@@ -185,3 +186,9 @@ def test_an_update_is_timed_with_the_spans_of_the_paper_also_on_a_desk():
         elif job.row in ("r-LSTM time", "p-LSTM time"):
             one = {"num_segments": 1, "segment_length": 600, "auxiliary_window": 300, "supervised_window": 300}
             assert differing(flatten(job.config), **one) == {}
+
+
+@pytest.mark.parametrize(("scale", "start"), [(DESK_SCALE, "a forget bias of one"), (FULL_SCALE, "(chrono)")])
+def test_table_2_says_how_the_gates_of_its_scale_start(scale, start):
+    grids, _ = table2.render(Results(scale, [], {}))
+    assert start in grids[0].caption
