@@ -10,11 +10,15 @@ from auxrnn import PLSTM, RLSTM, Stream
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
 from auxrnn.models.network import LossTerms
 from auxrnn.networks import InputSpec, build_network
+from auxrnn.plain_config import flatten, unflatten
+from auxrnn.planning import choose_sizes
+from auxrnn.presets import find_recipe
 from auxrnn.structs import Draws, SequenceBatch
 
 B, T, D, V, C = 4, 12, 2, 7, 3
 SMALL = {"num_classes": C, "window": 4, "segment_length": 5, "hidden_size": 5, "embedding_size": 3, "head_size": 6}
 METHODS = {"reconstruct": RLSTM, "predict": PLSTM}
+RAW = {"normalize_auxiliary": False}
 
 
 def make_model(method, *, is_token=False, **options):
@@ -37,12 +41,12 @@ def method(request):
 def test_the_loss_is_that_of_the_command_line_on_the_same_draws(objective, is_token):
     config = RunConfig(
         data=DataConfig(data="x"),
-        model=ModelConfig(hidden_size=5, embedding_size=3, head_size=6),
-        segments=SegmentConfig(segment_length=5),
-        loss=ObjectiveConfig(objective=objective, supervised_window=4, auxiliary_window=4),
+        model=ModelConfig(hidden_size=5, embedding_size=3, head_size=6, drop_connect=0.2),
+        segments=SegmentConfig(segment_length=5, placement="immediate"),
+        loss=ObjectiveConfig(objective=objective, supervised_window=4, auxiliary_window=5),
     )
     network = build_network(config, InputSpec(1 if is_token else D, V if is_token else None, C, T)).double()
-    model = make_model(METHODS[objective], is_token=is_token, auxiliary_weight=0.5)
+    model = make_model(METHODS[objective], is_token=is_token, auxiliary_weight=0.5, **RAW)
     model.load_state_dict(network.state_dict())
     x, y = make_data(is_token=is_token)
     draws = Draws(int(torch.randint(2**62, (), generator=torch.Generator().manual_seed(5))), "loss", 0)
@@ -55,13 +59,39 @@ def test_the_loss_is_that_of_the_command_line_on_the_same_draws(objective, is_to
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("group", [ModelConfig, SegmentConfig, ObjectiveConfig])
-def test_defaults_are_those_of_the_command_line(method, group):
-    names = {"window": "supervised_window"}
+def test_defaults_are_those_of_the_fast_recipe(method):
+    config = unflatten({"data": "x"} | find_recipe("fast", "lstm"))
+    values = flatten(choose_sizes(config, InputSpec(1, None, 10, 5000), num_labeled=60_000, num_examples=60_000))
+    values["window"] = values.pop("supervised_window")
     for name, parameter in inspect.signature(method).parameters.items():
-        field = group.__dataclass_fields__.get(names.get(name, name))
-        if field is not None and name != "auxiliary_window":
-            assert parameter.default == field.default
+        if name in values and name != "auxiliary_window":
+            assert parameter.default == values[name], name
+
+
+@pytest.mark.parametrize("is_token", [False, True])
+def test_a_constant_prediction_costs_one_whatever_the_scale(method, is_token):
+    """The classifier of nothing: a decoder whose output is the mean (or the unigram log-probabilities)."""
+    model = make_model(method, is_token=is_token, segment_length="full", drop_connect=0.0)
+    x, _ = make_data(is_token=is_token)
+    lengths = [T, 5, 9, 7]
+    real = torch.cat([x[row, :length] for row, length in enumerate(lengths)])
+    if not is_token:
+        real, x = 50 * real + 7, 50 * x + 7
+    head = model.objective.head if method is PLSTM else model.objective.decoder.head
+    with torch.no_grad():
+        head.output.weight.zero_()
+        head.output.bias.copy_((torch.bincount(real, minlength=V) / len(real)).log() if is_token else real.mean(0))
+    constant = -head.output.bias[real].mean() if is_token else (real - real.mean(0)).square().sum(1).mean()
+    raw = make_model(method, is_token=is_token, segment_length="full", drop_connect=0.0, **RAW)
+    raw.load_state_dict(model.state_dict())
+    losses = [one.pretrain_loss(x, lengths, rng=seeded()) for one in (model, raw)]
+    torch.testing.assert_close(losses[0] * constant.detach(), losses[1])
+    assert 0.5 < losses[0].item() < 1.5
+
+
+def test_a_batch_without_variation_has_a_finite_loss(method):
+    x, y = torch.ones(B, T, D, dtype=torch.float64), torch.tensor([0, 2, 1, 2])
+    assert bool(make_model(method).loss(x, y).isfinite())
 
 
 @pytest.mark.parametrize("readout", ["last", "mean"])
@@ -101,13 +131,13 @@ def seeded():
 
 
 def test_rows_without_a_label_count_in_the_auxiliary_loss_alone(method):
-    model = make_model(method, drop_connect=0.0)
+    model = make_model(method, drop_connect=0.0, auxiliary_weight=2.0)
     x, y = make_data()
     some = model.loss(x, torch.tensor([0, -1, 1, -1]), rng=seeded())
     auxiliary = model.pretrain_loss(x, rng=seeded())
     labeled = torch.nn.functional.cross_entropy(model(x)[::2], y[::2])
-    torch.testing.assert_close(some, labeled + auxiliary)
-    torch.testing.assert_close(model.loss(x, torch.full((B,), -1), rng=seeded()), auxiliary)
+    torch.testing.assert_close(some, labeled + 2 * auxiliary)
+    torch.testing.assert_close(model.loss(x, torch.full((B,), -1), rng=seeded()), 2 * auxiliary)
 
 
 def test_torchs_seed_or_a_generator_decides_all_draws(method):
@@ -167,6 +197,11 @@ def test_it_moves_to_another_device(method):
 def test_options_that_cannot_be_are_refused(method, options, message):
     with pytest.raises(ValueError, match=message):
         method(**{"input_size": D, "num_classes": C} | options)
+
+
+def test_options_of_the_other_method_are_refused():
+    with pytest.raises(ValueError, match="placement, order, feedback, tie_decoder have no effect on PLSTM"):
+        PLSTM(D, num_classes=C, order="forward")
 
 
 def test_data_that_does_not_fit_is_refused(method):

@@ -3,13 +3,14 @@
 They are the networks that `auxrnn train` builds: same parts, same losses, same names of weights.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from auxrnn.config import (
     DataConfig,
+    GateInit,
     ModelConfig,
     ObjectiveConfig,
     Order,
@@ -21,9 +22,11 @@ from auxrnn.config import (
 )
 from auxrnn.models.network import UNLABELED, LossTerms, Network
 from auxrnn.networks import InputSpec, build_parts
-from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.presets import METHOD
+from auxrnn.structs import Draws, LossSum, SequenceBatch
 
 Lengths = Tensor | list[int]
+RECONSTRUCT_ONLY = {"placement": METHOD["placement"], "order": "reversed", "feedback": "sample", "tie_decoder": False}
 
 
 class SequenceClassifier(Network):
@@ -33,28 +36,66 @@ class SequenceClassifier(Network):
     lengths are padded at their end, with `lengths [B]`; what stands in the padding has no effect.
     """
 
-    def __init__(
+    objective_name: ClassVar[Literal["reconstruct", "predict"]]
+
+    def __init__(  # noqa: PLR0913 - the method's options by name
         self,
-        input_size: int | None,
+        input_size: int | None = None,
         *,
         num_classes: int,
-        vocabulary_size: int | None,
-        model: ModelConfig,
-        segments: SegmentConfig,
-        loss: ObjectiveConfig,
+        vocabulary_size: int | None = None,
+        window: Window = 300,
+        auxiliary_window: Window | None = None,
+        segment_length: Window = 75,
+        num_segments: int = 1,
+        auxiliary_weight: float = METHOD["auxiliary_weight"],
+        normalize_auxiliary: bool = METHOD["normalize_auxiliary"],
+        placement: Placement = METHOD["placement"],
+        order: Order = "reversed",
+        feedback: Literal["sample", "argmax"] = "sample",
+        hidden_size: int = 128,
+        num_layers: int = 1,
+        embedding_size: int = 128,
+        decoder_layers: int = 2,
+        tie_decoder: bool = False,
+        head_size: int = 256,
+        drop_connect: float = METHOD["drop_connect"],
+        gate_init: GateInit = METHOD["gate_init"],
+        longest: int = 1000,
+        readout: Readout = "last",
     ) -> None:
         if (input_size is None) == (vocabulary_size is None):
             raise ValueError("give input_size for sequences of vectors, or vocabulary_size for sequences of tokens")
+        given = {"placement": placement, "order": order, "feedback": feedback, "tie_decoder": tie_decoder}
+        if self.objective_name == "predict" and given != RECONSTRUCT_ONLY:
+            raise ValueError(f"{', '.join(given)} have no effect on PLSTM; leave them out, or use RLSTM")
+        model = ModelConfig(
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            embedding_size=embedding_size,
+            decoder_layers=decoder_layers,
+            tie_decoder=tie_decoder,
+            head_size=head_size,
+            drop_connect=drop_connect,
+            gate_init=gate_init,
+            readout=readout,
+        )
+        loss = ObjectiveConfig(
+            objective=self.objective_name,
+            supervised_window=window,
+            auxiliary_window=segment_length if auxiliary_window is None else auxiliary_window,
+            auxiliary_weight=auxiliary_weight,
+            feedback=feedback,
+        )
+        segments = SegmentConfig(
+            num_segments=num_segments, segment_length=segment_length, placement=placement, order=order
+        )
         config = RunConfig(data=DataConfig(data="tensors"), model=model, segments=segments, loss=loss)
-        # The longest sequence matters to chrono gates alone, which are not offered here.
-        spec = InputSpec(input_size or 1, vocabulary_size, num_classes, num_steps=1)
+        spec = InputSpec(input_size or 1, vocabulary_size, num_classes, num_steps=longest)
         super().__init__(**build_parts(config, spec)._asdict())
-        self.input_size = input_size
-        self.num_classes = num_classes
-        self.vocabulary_size = vocabulary_size
-        assert loss.supervised_window != "auto"
-        self.window: Window = loss.supervised_window
-        self.auxiliary_weight = loss.auxiliary_weight
+        self.input_size, self.vocabulary_size, self.num_classes = input_size, vocabulary_size, num_classes
+        self.window: Window = window
+        self.auxiliary_weight, self.normalize_auxiliary = auxiliary_weight, normalize_auxiliary
 
     def forward(self, x: Tensor, lengths: Lengths | None = None) -> Tensor:
         """Return the logits `[B, C]`, without drop-connect; gradients reach the last `window` steps."""
@@ -100,6 +141,9 @@ class SequenceClassifier(Network):
         losses = self.losses(
             batch, terms=terms, draws=draws, true_probability=true_probability, is_training=self.training
         )
+        if self.normalize_auxiliary and losses.auxiliary is not None:
+            total, num_tokens = losses.auxiliary
+            losses = losses._replace(auxiliary=LossSum(total / measure_constant_loss(batch), num_tokens))
         return losses.combine(self.auxiliary_weight)
 
     def _batch(self, x: Tensor, y: Tensor | None, lengths: Lengths | None) -> SequenceBatch:
@@ -125,117 +169,41 @@ class RLSTM(SequenceClassifier):
 
     The classification loss is back-propagated through the last `window` steps only. At `num_segments` random anchors a
     decoder rebuilds `segment_length` steps that the LSTM has read; that loss reaches `auxiliary_window` steps further
-    back (default: `window`). Both windows may be "full". The defaults are the paper's.
+    back (default: `segment_length`). Both windows may be "full". With `normalize_auxiliary` the auxiliary loss is
+    divided by that of a constant prediction, so that one `auxiliary_weight` suits inputs of any scale. `longest` is
+    roughly the length of the longest sequences: chrono gates start with memories of all lengths up to it.
+
+    The defaults are those of `auxrnn train`'s fast recipe, meant for Adam with a learning rate of 2e-3 to 8e-3. For the
+    paper's: `segment_length=600, auxiliary_window=300, placement="past_future", gate_init="forget-one",
+    drop_connect=0.5, auxiliary_weight=1.0, normalize_auxiliary=False`.
     """
 
-    def __init__(  # noqa: PLR0913 - the method's options by name
-        self,
-        input_size: int | None = None,
-        *,
-        num_classes: int,
-        vocabulary_size: int | None = None,
-        window: Window = 300,
-        auxiliary_window: Window | None = None,
-        segment_length: Window = 600,
-        num_segments: int = 1,
-        auxiliary_weight: float = 1.0,
-        placement: Placement = "past_future",
-        order: Order = "reversed",
-        feedback: Literal["sample", "argmax"] = "sample",
-        hidden_size: int = 128,
-        num_layers: int = 1,
-        embedding_size: int = 128,
-        decoder_layers: int = 2,
-        tie_decoder: bool = False,
-        head_size: int = 256,
-        drop_connect: float = 0.5,
-        gate_init: Literal["forget-one", "zero", "uniform"] = "forget-one",
-        readout: Readout = "last",
-    ) -> None:
-        model = ModelConfig(
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            embedding_size=embedding_size,
-            decoder_layers=decoder_layers,
-            tie_decoder=tie_decoder,
-            head_size=head_size,
-            drop_connect=drop_connect,
-            gate_init=gate_init,
-            readout=readout,
-        )
-        segments = SegmentConfig(
-            num_segments=num_segments, segment_length=segment_length, placement=placement, order=order
-        )
-        loss = ObjectiveConfig(
-            objective="reconstruct",
-            supervised_window=window,
-            auxiliary_window=window if auxiliary_window is None else auxiliary_window,
-            auxiliary_weight=auxiliary_weight,
-            feedback=feedback,
-        )
-        super().__init__(
-            input_size,
-            num_classes=num_classes,
-            vocabulary_size=vocabulary_size,
-            model=model,
-            segments=segments,
-            loss=loss,
-        )
+    objective_name = "reconstruct"
 
 
 class PLSTM(SequenceClassifier):
     """An LSTM classifier whose auxiliary loss predicts segments of the future, token by token (section 3.2).
 
     As `RLSTM`, but from `num_segments` random anchors on, layers above the LSTM predict the next `segment_length`
-    steps, and that loss is cut every `auxiliary_window` steps (default: `window`). `decoder_layers` counts the main
-    LSTM in.
+    steps, and that loss is cut every `auxiliary_window` steps. `decoder_layers` counts the main LSTM in. The options
+    `placement`, `order`, `feedback` and `tie_decoder` are the `RLSTM`'s alone.
     """
 
-    def __init__(  # noqa: PLR0913 - the method's options by name
-        self,
-        input_size: int | None = None,
-        *,
-        num_classes: int,
-        vocabulary_size: int | None = None,
-        window: Window = 300,
-        auxiliary_window: Window | None = None,
-        segment_length: Window = 600,
-        num_segments: int = 1,
-        auxiliary_weight: float = 1.0,
-        hidden_size: int = 128,
-        num_layers: int = 1,
-        embedding_size: int = 128,
-        decoder_layers: int = 2,
-        head_size: int = 256,
-        drop_connect: float = 0.5,
-        gate_init: Literal["forget-one", "zero", "uniform"] = "forget-one",
-        readout: Readout = "last",
-    ) -> None:
-        model = ModelConfig(
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            embedding_size=embedding_size,
-            decoder_layers=decoder_layers,
-            head_size=head_size,
-            drop_connect=drop_connect,
-            gate_init=gate_init,
-            readout=readout,
-        )
-        loss = ObjectiveConfig(
-            objective="predict",
-            supervised_window=window,
-            auxiliary_window=window if auxiliary_window is None else auxiliary_window,
-            auxiliary_weight=auxiliary_weight,
-        )
-        segments = SegmentConfig(num_segments=num_segments, segment_length=segment_length)
-        super().__init__(
-            input_size,
-            num_classes=num_classes,
-            vocabulary_size=vocabulary_size,
-            model=model,
-            segments=segments,
-            loss=loss,
-        )
+    objective_name = "predict"
+
+
+def measure_constant_loss(batch: SequenceBatch) -> Tensor:
+    """Return the loss per step of the best constant prediction: the variance of vectors, the entropy of tokens."""
+    num_columns = batch.x_BT.shape[1]
+    first_B = num_columns - batch.length_B
+    step_K = batch.x_BT[torch.arange(num_columns, device=first_B.device) >= first_B[:, None]]
+    if step_K.is_floating_point():
+        loss = step_K.detach().var(dim=0, correction=0).sum()
+    else:
+        share_V = torch.bincount(step_K) / len(step_K)
+        loss = torch.special.entr(share_V).sum()
+    # Where nothing ever changes there is nothing to divide by.
+    return torch.where(loss > 0, loss, 1.0)
 
 
 def align_right(x: Tensor, label_B: Tensor, lengths: Lengths) -> SequenceBatch:
