@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from auxrnn.training.process_memory import measure_memory, reset_peak
+from auxrnn.training.cost import read_memory, reset_peak
 from benchmarks.processes import own_process
 from benchmarks.training_steps import SYSTEMS, TITLES, StepSizes, build_step, points
 
@@ -30,11 +30,11 @@ def measure_memory_of_steps(sizes: StepSizes) -> list[Point]:
 def measure_peak(system: str, num_steps: int, sizes: StepSizes) -> int:
     """Return the peak of the second step beyond what the process held before the first: no weights, no input."""
     step = build_step(system, num_steps, sizes)
-    before = measure_memory().now
+    before = read_memory("VmRSS")
     step()
     reset_peak()
     step()
-    return measure_memory().peak - before
+    return read_memory("VmHWM") - before
 
 
 def format_memory(points: Sequence[Point]) -> str:

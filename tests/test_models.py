@@ -14,8 +14,7 @@ from auxrnn.experiments import parameters
 from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.presets import PRESETS
 from auxrnn.runs import load_dataset, load_run, open_session, prepare, settle
-from auxrnn.training.cost import estimate_time
-from auxrnn.training.memory import estimate_growth
+from auxrnn.training.cost import estimate_growth, estimate_time
 from command import call
 from own_data import write_csv
 

@@ -18,10 +18,8 @@ from auxrnn.data.splits import divide
 from auxrnn.networks import InputSpec
 from auxrnn.plain_config import flatten, unflatten
 from auxrnn.presets import name_system
-from auxrnn.training.cost import time_evaluation, time_step
+from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest, time_evaluation, time_step
 from auxrnn.training.loop import Session, train
-from auxrnn.training.memory import estimate_growth, find_longest
-from auxrnn.training.process_memory import find_free_memory
 from auxrnn.training.record import ListRecorder
 
 DEFAULT_MINUTES = 10.0
@@ -133,7 +131,7 @@ class Planner:
         session = self._open(_change(config, supervised_window="full", objective="none", pretrain_steps=0))
         free = find_free_memory(session.network.device)
         needed = estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))
-        if free is not None and needed > MEMORY_SHARE * free:
+        if needed > MEMORY_SHARE * free:
             return CUT_WINDOW
         seconds = time_step(session, session.phases[-1], total_step=0)
         return "full" if FEWEST_UPDATES * seconds <= budget.left / 2 else CUT_WINDOW

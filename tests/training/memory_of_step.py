@@ -9,8 +9,8 @@ from auxrnn.models.network import LossTerms
 from auxrnn.networks import InputSpec, build_network
 from auxrnn.plain_config import unflatten
 from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training.cost import read_memory, reset_peak
 from auxrnn.training.optimizers import RMSProp, back_propagate
-from auxrnn.training.process_memory import measure_memory, reset_peak
 
 BATCH_SIZE = 64
 
@@ -30,14 +30,14 @@ def main() -> None:
     optimizer = RMSProp(network.parameters(), lr=1e-3)
     batch = SequenceBatch(torch.rand(BATCH_SIZE, int(num_steps), 1), torch.zeros(BATCH_SIZE, dtype=torch.long))
     task = LossTerms(True, objective != "none", values["supervised_window"])
-    before = measure_memory().now
+    before = read_memory("VmRSS")
     for step in range(2):
         reset_peak()
         losses = network.losses(batch, terms=task, draws=Draws(0, "memory", step), true_probability=0.5)
         back_propagate(network, losses.combine(1.0), clip_norm=1.0)
         optimizer.step()
     input_bytes = batch.x_BT.numel() * batch.x_BT.element_size()
-    sys.stdout.write(json.dumps({"peak": measure_memory().peak - before, "input": input_bytes}) + "\n")
+    sys.stdout.write(json.dumps({"peak": read_memory("VmHWM") - before, "input": input_bytes}) + "\n")
 
 
 main()

@@ -9,10 +9,8 @@ import torch
 
 from auxrnn.plain_config import unflatten
 from auxrnn.runs import load_dataset, open_session, prepare, settle
-from auxrnn.training.cost import count_evaluations
+from auxrnn.training.cost import Growth, count_evaluations, estimate_growth, estimate_unfused, find_free_memory
 from auxrnn.training.loop import train
-from auxrnn.training.memory import Growth, estimate_growth, estimate_unfused
-from auxrnn.training.process_memory import find_free_memory
 
 MEGABYTE = 1_000_000
 

@@ -37,7 +37,7 @@ from auxrnn.report.records import read_reconstructions
 from auxrnn.report.results import Outcome
 from auxrnn.report.results_tables import outcome_markdown, outcome_text
 from auxrnn.report.run_records import read_record
-from auxrnn.training.process_memory import find_free_memory
+from auxrnn.training.cost import find_free_memory
 
 ALL = "all"
 STOPPED = 130

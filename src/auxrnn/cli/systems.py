@@ -13,15 +13,16 @@ from auxrnn.networks import count_weights
 from auxrnn.planning import plan
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds
-from auxrnn.training.cost import estimate_time, time_row
-from auxrnn.training.loop import Session
-from auxrnn.training.memory import (
+from auxrnn.training.cost import (
+    estimate_time,
     estimate_unfused,
+    find_free_memory,
     find_hungriest,
     find_longest,
     measure_step,
+    time_step,
 )
-from auxrnn.training.process_memory import find_free_memory
+from auxrnn.training.loop import Session
 
 NAME_WIDTH = 13
 LONGEST_STEP = 120.0
@@ -72,7 +73,7 @@ def cost(options: CostOptions) -> int:
     return 0
 
 
-def _find_costs(config: RunConfig, session: Session, *, given: int | None, free: int | None) -> dict[str, Any]:
+def _find_costs(config: RunConfig, session: Session, *, given: int, free: int) -> dict[str, Any]:
     rows, longest = session.batches.batch_size, find_longest(session)
     hungriest, growth = find_hungriest(session)
     has_attention = "num_heads" in PRESETS[config.model.model].options
@@ -80,7 +81,7 @@ def _find_costs(config: RunConfig, session: Session, *, given: int | None, free:
     unfused = estimate_unfused(session) if has_attention else None
     estimated = growth.bytes_for(rows, longest)
     measured = None
-    if (free is None or estimated < free) and rows * time_row(session, hungriest) < LONGEST_STEP:
+    if estimated < free and time_step(session, hungriest, total_step=0, most_rows=1) < LONGEST_STEP:
         measured = measure_step(session, hungriest)
     estimate = estimate_time(session)
     return {
@@ -96,9 +97,9 @@ def _find_costs(config: RunConfig, session: Session, *, given: int | None, free:
         "updates": sum(phase.num_steps for phase in session.phases),
         "memory_bytes": given,
         "pad_to": config.baseline.pad_to if is_padded else None,
-        "longest_steps": None if given is None or is_padded else growth.longest(given, rows),
-        "largest_batch": None if given is None else growth.most_rows(given, longest),
-        "unfused_longest_steps": None if unfused is None or given is None else unfused.longest(given, rows),
+        "longest_steps": None if is_padded else growth.longest(given, rows),
+        "largest_batch": growth.most_rows(given, longest),
+        "unfused_longest_steps": None if unfused is None else unfused.longest(given, rows),
     }
 
 
@@ -111,15 +112,15 @@ def _print_costs(facts: dict[str, Any]) -> None:
         + ("not measured: too large or too slow here" if measured is None else f"measured {describe_bytes(measured)}"),
     }
     if facts["unfused_bytes"] is not None:
-        lines["unfused attention"] = f"would need {describe_bytes(facts['unfused_bytes'])}" + (
-            "" if given is None else f"; {describe_bytes(given)} hold {facts['unfused_longest_steps']:,} steps"
+        lines["unfused attention"] = (
+            f"would need {describe_bytes(facts['unfused_bytes'])};"
+            f" {describe_bytes(given)} hold {facts['unfused_longest_steps']:,} steps"
         )
     for phase, seconds in facts["seconds_per_update"].items():
         lines[f"time of a step, {phase}"] = f"{seconds:.2g} seconds" if seconds < 10 else describe_seconds(seconds)
     lines["whole training"] = f"{facts['updates']:,} updates, {describe_seconds(facts['training_seconds'])}"
-    if given is not None:
-        steps, rows = facts["longest_steps"], facts["largest_batch"]
-        longest = f"texts of any length (cut to {facts['pad_to']:,})" if steps is None else f"{steps:,} steps"
-        lines[f"in {describe_bytes(given)} fit"] = f"{longest} at this batch size, or batches of {rows:,}"
+    steps, rows = facts["longest_steps"], facts["largest_batch"]
+    longest = f"texts of any length (cut to {facts['pad_to']:,})" if steps is None else f"{steps:,} steps"
+    lines[f"in {describe_bytes(given)} fit"] = f"{longest} at this batch size, or batches of {rows:,}"
     for name, text in lines.items():
         print(f"{name:<28}{text}")

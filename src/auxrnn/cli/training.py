@@ -21,10 +21,8 @@ from auxrnn.planning import DEFAULT_MINUTES, plan
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds
 from auxrnn.report.records import read_events
-from auxrnn.training.cost import estimate_time
+from auxrnn.training.cost import estimate_growth, estimate_time, find_free_memory, find_longest
 from auxrnn.training.loop import Session
-from auxrnn.training.memory import estimate_growth, find_longest
-from auxrnn.training.process_memory import find_free_memory
 
 LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
@@ -100,7 +98,7 @@ def _check_memory(config: RunConfig, session: Session) -> None:
     rows, longest = session.batches.batch_size, find_longest(session)
     growth = estimate_growth(session)
     needed = growth.bytes_for(rows, longest)
-    if free is None or needed <= free:
+    if needed <= free:
         return
     fits = growth.most_rows(free, longest)
     cures = [f"--batch-size {fits}"] if fits else []

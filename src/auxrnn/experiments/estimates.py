@@ -21,8 +21,7 @@ from auxrnn.experiments.scales import Scale
 from auxrnn.plain_config import unflatten
 from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import read_record
-from auxrnn.training.cost import time_step
-from auxrnn.training.memory import estimate_growth, find_longest
+from auxrnn.training.cost import estimate_growth, find_longest, time_step
 
 PROCESS_BYTES = 500_000_000
 """What a process holds beside its training step: torch itself, and the data."""
