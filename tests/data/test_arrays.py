@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers import npy
-from auxrnn.data.numbers.arrays import array_source, is_array_folder
+from auxrnn.data.readers import npy
+from auxrnn.data.readers.arrays import array_source, is_array_folder
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError

@@ -22,10 +22,10 @@ from auxrnn.data.folders import find_files
 from auxrnn.data.formats import Encoding
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.paths import find_source
-from auxrnn.data.pictures.image_folder import ImageOptions, image_folder_source
+from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
+from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.data.sequences import Flat, Split
 from auxrnn.data.series import SeriesFormat
-from auxrnn.data.tables.table import TableOptions, table_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 from benchmarks.synthetic_data import DataSizes, make_images, make_texts

@@ -12,8 +12,8 @@ from scipy.io import savemat
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder, read_list
-from auxrnn.data.pictures.image_folder import ImageOptions
+from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder, read_list
+from auxrnn.data.readers.image_folder import ImageOptions
 from auxrnn.errors import RunError, UsageError
 
 SHARED_DOGS = Path(__file__).parents[3] / "shared" / "data" / "stanford_dogs_10"

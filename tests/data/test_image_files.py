@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.pictures.image_files import read_image_file
+from auxrnn.data.readers.image_files import read_image_file
 from auxrnn.errors import RunError
 
 GRAY = ImageFormat(6, 6, 1, image_size=3, permutation="p")

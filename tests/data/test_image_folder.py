@@ -13,9 +13,9 @@ from PIL import Image
 from auxrnn.data.examples import Problems
 from auxrnn.data.folders import find_files
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.pictures import album
-from auxrnn.data.pictures.decoding import resize
-from auxrnn.data.pictures.image_folder import ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers import album
+from auxrnn.data.readers.decoding import resize
+from auxrnn.data.readers.image_folder import ImageOptions, find_image_folder, image_folder_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 

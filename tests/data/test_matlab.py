@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from auxrnn.data.pictures.matlab import MatlabError, read_matlab
+from auxrnn.data.readers.matlab import MatlabError, read_matlab
 
 KINDS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
@@ -84,7 +84,7 @@ def test_cells_inside_of_cells_are_not_followed_down():
 def test_what_unpacks_to_too_much_is_refused(monkeypatch):
     content = saved({"x": np.zeros(10_000)}, do_compression=True)
     assert len(read_matlab(content)["x"]) == 10_000
-    monkeypatch.setattr("auxrnn.data.pictures.matlab.MOST_BYTES", 10_000)
+    monkeypatch.setattr("auxrnn.data.readers.matlab.MOST_BYTES", 10_000)
     with pytest.raises(MatlabError, match="too large"):
         read_matlab(content)
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.lib import format as npy_format
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers import npy
-from auxrnn.data.numbers.arrays import array_source
+from auxrnn.data.readers import npy
+from auxrnn.data.readers.arrays import array_source
 from auxrnn.errors import RunError
 
 X_NT = np.random.default_rng(0).standard_normal((5, 400))

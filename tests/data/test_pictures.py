@@ -12,7 +12,7 @@ from PIL import Image
 
 from auxrnn.data.examples import ExampleError
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.pictures.decoding import (
+from auxrnn.data.readers.decoding import (
     MOST_PIXELS,
     PictureHeader,
     decode,
@@ -21,7 +21,7 @@ from auxrnn.data.pictures.decoding import (
     read_header,
     resize,
 )
-from auxrnn.data.pictures.image_files import read_image_file
+from auxrnn.data.readers.image_files import read_image_file
 from auxrnn.errors import RunError
 
 LENGTHS = st.integers(1, 300)

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.numbers.arrays import array_source
-from auxrnn.data.numbers.timeseries import timeseries_source
+from auxrnn.data.readers.arrays import array_source
+from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.errors import RunError, UsageError
 
 X_NTD = np.arange(12, dtype=np.float32).reshape(3, 2, 2)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.images import ImageFormat
+from auxrnn.data.readers import csv as csv_tables
+from auxrnn.data.readers import lines, table
+from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source, to_label
 from auxrnn.data.series import SeriesFormat
-from auxrnn.data.tables import csv as csv_tables
-from auxrnn.data.tables import lines, table
-from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source, to_label
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
@@ -475,7 +475,7 @@ COUNT_ROWS = """
 import sys
 from pathlib import Path
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.table import TableOptions, table_source
+from auxrnn.data.readers.table import TableOptions, table_source
 folder = Path(sys.argv[1])
 options = TableOptions("2+3", "1", class_names=folder / "classes.txt")
 files = {part: folder / f"{part}.csv" for part in ("train", "test")}

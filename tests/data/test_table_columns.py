@@ -6,7 +6,7 @@ import io
 import pytest
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.table import TableOptions, table_source
+from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 

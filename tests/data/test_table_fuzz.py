@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.table import TableOptions, table_source
+from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 

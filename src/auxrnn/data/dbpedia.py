@@ -20,7 +20,7 @@ ARCHIVE = PublishedFile(
 def open_dbpedia(config: DataConfig) -> Source:
     """Return DBpedia as a source, with the alphabet of Zhang et al. and at most 1014 characters of a text."""
     from auxrnn.data import formats, texts  # noqa: PLC0415 - slow, and the list of datasets does without
-    from auxrnn.data.tables.table import TableOptions, table_source  # noqa: PLC0415 - the same
+    from auxrnn.data.readers.table import TableOptions, table_source  # noqa: PLC0415 - the same
 
     check_options(config, ("tokens",), what=DBPEDIA.name)
     train, test = get_files(DBPEDIA, config.data_dir)

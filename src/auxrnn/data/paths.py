@@ -9,12 +9,12 @@ from auxrnn.config import DataConfig
 from auxrnn.data.cache import find_checksum
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
 from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
-from auxrnn.data.numbers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
-from auxrnn.data.numbers.timeseries import timeseries_source
-from auxrnn.data.pictures.dogs import dogs_source, is_dogs_folder
-from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
+from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
+from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
-from auxrnn.data.tables.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.errors import UsageError
 from auxrnn.files import cache_dir
 

@@ -27,8 +27,8 @@ LISTS = PublishedFile(
 
 def open_stanford_dogs(config: DataConfig) -> Source:
     """Return Stanford Dogs as a source; of a user's own copy some of the breeds will do."""
-    from auxrnn.data.pictures.dogs import dogs_source  # noqa: PLC0415 - slow, and the list of datasets does without
-    from auxrnn.data.pictures.image_folder import ImageOptions  # noqa: PLC0415 - the same
+    from auxrnn.data.readers.dogs import dogs_source  # noqa: PLC0415 - slow, and the list of datasets does without
+    from auxrnn.data.readers.image_folder import ImageOptions  # noqa: PLC0415 - the same
 
     check_options(config, ("image_size", "enlarge_to"), what=STANFORD_DOGS.name)
     if config.image_size is None:

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.lines import Lines, measure_text_file, open_lines
-from auxrnn.data.tables.rows import MOST_CHARACTERS, Columns, Layout, TableKind, TableRow
+from auxrnn.data.readers.lines import Lines, measure_text_file, open_lines
+from auxrnn.data.readers.rows import MOST_CHARACTERS, Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError
 
 CLOSE_QUOTES = "close it, and double a quote inside a quoted text"

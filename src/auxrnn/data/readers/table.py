@@ -17,12 +17,12 @@ from auxrnn.data.examples import (
 )
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.tables.columns import AskedColumns, choose_columns, select, show_column
-from auxrnn.data.tables.csv import CSV, TSV
-from auxrnn.data.tables.jsonl import JSON_LINES
-from auxrnn.data.tables.lines import PLAIN_TEXT, is_unicode, open_lines
-from auxrnn.data.tables.parquet import PARQUET
-from auxrnn.data.tables.rows import MOST_CHARACTERS, Layout, TableKind
+from auxrnn.data.readers.columns import AskedColumns, choose_columns, select, show_column
+from auxrnn.data.readers.csv import CSV, TSV
+from auxrnn.data.readers.jsonl import JSON_LINES
+from auxrnn.data.readers.lines import PLAIN_TEXT, is_unicode, open_lines
+from auxrnn.data.readers.parquet import PARQUET
+from auxrnn.data.readers.rows import MOST_CHARACTERS, Layout, TableKind
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 

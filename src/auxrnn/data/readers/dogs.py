@@ -9,10 +9,10 @@ import numpy as np
 from auxrnn.data.examples import Part, Problems, Source, Understood
 from auxrnn.data.folders import Tree, find_files, printable
 from auxrnn.data.formats import Format
-from auxrnn.data.pictures.album import Picture, check_image_size, read_album
-from auxrnn.data.pictures.decoding import reason
-from auxrnn.data.pictures.image_folder import PICTURE_SUFFIXES, ImageOptions, image_folder_source
-from auxrnn.data.pictures.matlab import MatlabError, Variable, read_matlab
+from auxrnn.data.readers.album import Picture, check_image_size, read_album
+from auxrnn.data.readers.decoding import reason
+from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, image_folder_source
+from auxrnn.data.readers.matlab import MatlabError, Variable, read_matlab
 
 IMAGES = "Images"
 LISTS: dict[Part, str] = {"train": "lists/train_list.mat", "test": "lists/test_list.mat"}

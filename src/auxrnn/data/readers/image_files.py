@@ -10,8 +10,8 @@ from jaxtyping import Float32, Shaped, UInt8
 
 from auxrnn.data.examples import ExampleError
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.numbers.npy import list_keys, load_array, open_array
-from auxrnn.data.pictures.decoding import decode, quiet, resize
+from auxrnn.data.readers.decoding import decode, quiet, resize
+from auxrnn.data.readers.npy import list_keys, load_array, open_array
 from auxrnn.errors import RunError
 
 Pixels = Shaped[np.ndarray, "..."]

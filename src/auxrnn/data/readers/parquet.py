@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.tables.rows import Columns, Layout, TableKind, TableRow
+from auxrnn.data.readers.rows import Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from auxrnn.data.examples import SPLIT_NAMES, Part, Problems, Source, Understood
 from auxrnn.data.folders import Names, Tree, find_files, has_file, printable
 from auxrnn.data.formats import Format
-from auxrnn.data.pictures.album import Picture, check_image_size, read_album
+from auxrnn.data.readers.album import Picture, check_image_size, read_album
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How the names of pictures end, in lower case; the format of a file is told from its content."""

@@ -24,7 +24,7 @@ from auxrnn.data.examples import (
     Understood,
 )
 from auxrnn.data.formats import Format
-from auxrnn.data.numbers.npy import LARGEST_LOADED, StoredArray, list_keys, load_array, open_array, read_blocks
+from auxrnn.data.readers.npy import LARGEST_LOADED, StoredArray, list_keys, load_array, open_array, read_blocks
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read

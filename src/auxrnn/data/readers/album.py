@@ -18,7 +18,7 @@ from auxrnn.data.examples import Example, ExampleError, Part, Problems, Understo
 from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.pictures.decoding import PictureHeader, decode, draw_crop, quiet, read_header, resize
+from auxrnn.data.readers.decoding import PictureHeader, decode, draw_crop, quiet, read_header, resize
 from auxrnn.errors import UsageError
 
 MOST_SIDE = 10_000

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 
 from auxrnn.data.examples import ExampleError, Problems
-from auxrnn.data.tables.lines import measure_text_file, open_lines
-from auxrnn.data.tables.rows import Columns, Layout, TableKind, TableRow
+from auxrnn.data.readers.lines import measure_text_file, open_lines
+from auxrnn.data.readers.rows import Columns, Layout, TableKind, TableRow
 from auxrnn.errors import RunError
 
 MOST_SAMPLED = 100

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.tables.rows import Columns, Layout
+from auxrnn.data.readers.rows import Columns, Layout
 from auxrnn.errors import UsageError
 
 TEXT_NAMES = re.compile(

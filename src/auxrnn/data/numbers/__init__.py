@@ -1,1 +1,0 @@
-"""Arrays of numbers (.npy, .npz), and time series in the UCR/UEA format (.ts)."""

@@ -1,1 +1,0 @@
-"""Folders of pictures, and Stanford Dogs as it is published."""

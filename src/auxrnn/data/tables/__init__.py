@@ -1,1 +1,0 @@
-"""Tables of texts: CSV, TSV, JSON Lines, Parquet, and one text per line."""
