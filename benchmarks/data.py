@@ -13,8 +13,8 @@ import psutil
 
 from auxrnn import runs
 from auxrnn.bench import time_in_turns
+from auxrnn.config import unflatten
 from auxrnn.errors import RunError
-from auxrnn.plain_config import unflatten
 from auxrnn.training.cost import time_step
 from auxrnn.training.loop import Session
 from benchmarks.processes import own_process

@@ -20,8 +20,7 @@ from sklearn.metrics import f1_score
 
 from auxrnn import cli, runs
 from auxrnn.cli.options import TrainOptions
-from auxrnn.config import DataConfig, RunConfig
-from auxrnn.plain_config import field_types, flatten, read_toml, unflatten
+from auxrnn.config import FIELDS, DataConfig, RunConfig, flatten, read_toml, unflatten
 from command import TINY, TWO_AND_TWO, Result, call, files_below, train
 
 GOLDEN = Path(__file__).parent / "golden" / "flags.json"
@@ -149,7 +148,7 @@ def test_the_flags_of_train_and_their_defaults_are_as_recorded():
 
 def test_every_field_can_be_set_in_a_config_file(tmp_path):
     steps = {"pretrain_steps": 9, "train_steps": 9}
-    assert FROM_FILE.keys() | steps.keys() | OF_BASELINES.keys() == field_types().keys(), "a field is not tried here"
+    assert FROM_FILE.keys() | steps.keys() | OF_BASELINES.keys() == FIELDS.keys(), "a field is not tried here"
     in_steps = {name: value for name, value in FROM_FILE.items() if not name.endswith("epochs")} | steps
     for values in (FROM_FILE, in_steps):
         path = write_toml(tmp_path / "all.toml", values)

@@ -10,8 +10,8 @@ import safetensors.torch
 import torch
 
 from auxrnn import cli
+from auxrnn.config import to_flags, unflatten
 from auxrnn.experiments import parameters
-from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.presets import PRESETS
 from auxrnn.runs import load_dataset, load_run, open_session, prepare, settle
 from auxrnn.training.cost import estimate_growth, estimate_time

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from auxrnn import cli, planning, runs
-from auxrnn.config import DataConfig, RunConfig
+from auxrnn.config import DataConfig, RunConfig, flatten, to_flags, unflatten
 from auxrnn.networks import InputSpec
-from auxrnn.plain_config import flatten, to_flags, unflatten
 from auxrnn.planning import Trial, choose_sizes
 from auxrnn.presets import AUTOMATIC, LEARNING, METHOD, PRESETS, find_recipe
 from auxrnn.report.records import read_events

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from auxrnn.plain_config import unflatten
+from auxrnn.config import unflatten
 from auxrnn.pretrained import first_phase
 from command import TINY, call, files_below, train
 

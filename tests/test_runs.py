@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from auxrnn import cli, runs
+from auxrnn.config import unflatten
 from auxrnn.networks import build_network
-from auxrnn.plain_config import unflatten
 
 SIZES = {"hidden_size": 4, "embedding_size": 4, "head_size": 8, "segment_length": 10, "supervised_window": 5}
 FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]

@@ -1,16 +1,27 @@
-"""Frozen dataclasses describing one run: the only schema and the only home of defaults.
+"""One run as frozen dataclasses, the only schema and the only home of defaults; and the same as JSON, TOML and flags.
 
 Each field is a flag of `auxrnn train` and a key of a TOML file, under the same name (`supervised_window`,
 `--supervised-window`, `supervised-window = 28`). The groups are for reading; names are unique across them.
 """
 
+import json
 import math
-from dataclasses import dataclass, field
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName
+from auxrnn.errors import UsageError, nearest
+from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, find_settings
 
+RUN_FORMAT = 2
+"""Raised by one when a run folder can no longer be read by the version before."""
+READABLE_FORMATS = (1, 2)
 DESK_PRETRAIN_STEPS = 500
 DESK_TRAIN_STEPS = 1000
 LARGEST_LR = 1e38
@@ -80,10 +91,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "image_size", "enlarge_to", "alphabet_size", "max_length", "train_examples")
         _check_part(self, "test_fraction", "validation_fraction")
-        if not 0 < self.label_fraction <= 1:
-            raise ValueError(f"label_fraction is {self.label_fraction}; it must be above 0 and at most 1")
-        if self.alphabet_size > MOST_CHARACTERS:
-            raise ValueError(f"alphabet_size is {self.alphabet_size}; it must be at most {MOST_CHARACTERS}")
+        _check(self, lambda part: 0 < part <= 1, "above 0 and at most 1", "label_fraction")
+        _check(self, lambda size: size <= MOST_CHARACTERS, f"at most {MOST_CHARACTERS}", "alphabet_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +176,7 @@ class SegmentConfig:
     """Draw anchors for each example, or once for the whole batch."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "num_segments")
-        if self.segment_length not in ("full", "auto"):
-            _check_at_least(self, 1, "segment_length")
+        _check_at_least(self, 1, "num_segments", "segment_length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,14 +203,12 @@ class ObjectiveConfig:
     """How a predicted character is chosen when it is fed back (characters only)."""
 
     def __post_init__(self) -> None:
-        for name in ("supervised_window", "auxiliary_window"):
-            window = getattr(self, name)
-            if not isinstance(window, str) and window < 0:
-                raise ValueError(f"{name} is {window}; it must be 0, a positive number of steps, or full")
+        allowed = "0, a positive number of steps, or full"
+        _check(self, lambda window: window >= 0, allowed, "supervised_window", "auxiliary_window")
         if self.objective == "predict" and self.auxiliary_window == 0:
             raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
         _check_at_least(self, 0, "sampling_steps", "auxiliary_weight")
-        _check_finite(self, "auxiliary_weight")
+        _check(self, math.isfinite, "a finite number", "auxiliary_weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,16 +247,15 @@ class ScheduleConfig:
         for phase in ("pretrain", "train"):
             if getattr(self, f"{phase}_steps") is not None and getattr(self, f"{phase}_epochs") is not None:
                 raise ValueError(f"{phase}_steps and {phase}_epochs are both given; give one of them")
-        _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "clip_norm")
-        _check_finite(self, "pretrain_epochs", "train_epochs")
-        _check_at_least(self, 0, "warmup_steps")
+        _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs")
+        _check_at_least(self, 0, "clip_norm", "warmup_steps")
+        _check(self, math.isfinite, "a finite number", "pretrain_epochs", "train_epochs")
         if self.lr_schedule == "inverse-sqrt" and not self.warmup_steps:
             raise ValueError("warmup_steps is 0; with lr_schedule inverse-sqrt it must be at least 1")
         _check_part(self, "label_smoothing")
         _check_at_least(self, 1, "batch_size")
-        _check_above_zero(self, "lr", "lr_halving_epochs")
-        if self.lr > LARGEST_LR:
-            raise ValueError(f"lr is {self.lr}; it must be at most {LARGEST_LR}, what a weight can still hold")
+        _check(self, lambda value: value > 0, "above 0", "lr", "lr_halving_epochs")
+        _check(self, lambda lr: lr <= LARGEST_LR, f"at most {LARGEST_LR}, what a weight can still hold", "lr")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,28 +329,160 @@ def decided(value: Value | Auto) -> Value:
     return value
 
 
+def _check(config: object, is_allowed: Callable[[Any], bool], allowed: str, *names: str) -> None:
+    """Refuse a number that is not allowed; None, full and auto are no numbers."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not isinstance(value, str) and not is_allowed(value):
+            raise ValueError(f"{name} is {value}; it must be {allowed}")
+
+
 def _check_at_least(config: object, smallest: int, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value is not None and value != "auto" and not value >= smallest:
-            raise ValueError(f"{name} is {value}; it must be at least {smallest}")
-
-
-def _check_finite(config: object, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}; it must be a finite number")
+    _check(config, lambda value: value >= smallest, f"at least {smallest}", *names)
 
 
 def _check_part(config: object, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value != "auto" and not 0 <= value < 1:
-            raise ValueError(f"{name} is {value}; it must be from 0 to below 1")
+    _check(config, lambda value: 0 <= value < 1, "from 0 to below 1", *names)
 
 
-def _check_above_zero(config: object, *names: str) -> None:
-    for name in names:
-        if not getattr(config, name) > 0:
-            raise ValueError(f"{name} is {getattr(config, name)}; it must be above 0")
+def _own_fields(kind: type[Any]) -> dict[str, Any]:
+    return {entry.name: entry.type for entry in fields(kind) if not is_dataclass(entry.type)}
+
+
+GROUPS: dict[str, Any] = {entry.name: entry.type for entry in fields(RunConfig) if is_dataclass(entry.type)}
+FIELDS = {name: hint for kind in (*GROUPS.values(), RunConfig) for name, hint in _own_fields(kind).items()}
+"""The fields of all groups under their own names, each with its type."""
+
+
+def flatten(config: RunConfig) -> dict[str, Any]:
+    """Return all fields of all groups under their own names, as plain values for JSON."""
+    values: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        values |= vars(value) if name in GROUPS else {name: value}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+def unflatten(values: dict[str, Any]) -> RunConfig:
+    """Build a run's config from plain values by name; names left out keep their defaults, those of the model if named.
+
+    Raises `UsageError` for a name that no field has (the nearest is offered) and for a value of the wrong kind.
+    """
+    converted = _convert_all(find_settings(values.get("model")) | values, FIELDS)
+
+    def build(kind: Any, **groups: Any) -> Any:
+        return kind(**groups, **{name: converted[name] for name in _own_fields(kind) if name in converted})
+
+    try:
+        config: RunConfig = build(RunConfig, **{name: build(kind) for name, kind in GROUPS.items()})
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return config
+
+
+def change(config: RunConfig, **values: Any) -> RunConfig:
+    """Return a config with other values, by field name."""
+    return unflatten(flatten(config) | values)
+
+
+def to_json(config: RunConfig) -> str:
+    """Return the whole config as JSON, with the format of the run folder it stands in."""
+    return json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
+
+
+def to_flags(config: RunConfig) -> list[str]:
+    """Return the words after `auxrnn train` that ask for this config: its data, and what differs from the paper's."""
+    model = [] if config.model.model == DEFAULT_MODEL else ["--model", config.model.model]
+    return [config.data.data, "--recipe", "paper", *model, *_list_changes(config)]
+
+
+def to_data_flags(config: RunConfig) -> list[str]:
+    """Return the words after `auxrnn data check` that ask for the data of this config."""
+    return [config.data.data, *_list_changes(RunConfig(data=config.data))]
+
+
+def _list_changes(config: RunConfig) -> list[str]:
+    """List what differs from the defaults of a config's model, as flags."""
+    named = {} if config.model.model == DEFAULT_MODEL else {"model": config.model.model}
+    defaults = flatten(unflatten({"data": config.data.data} | named))
+    changes = {name: value for name, value in flatten(config).items() if value != defaults[name]}
+    words = []
+    for name, value in changes.items():
+        flag = name.replace("_", "-")
+        is_switch = isinstance(value, bool)
+        words += [f"--{flag}" if value else f"--no-{flag}"] if is_switch else [f"--{flag}", str(value)]
+    return words
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a config file into values by field name, `recipe` among them; `path` may name a shipped config (`paper`)."""
+    raw = _load_toml(path)
+    tables = [name for name, value in raw.items() if isinstance(value, dict)]
+    if tables:
+        raise UsageError(f"{path}: [{tables[0]}] is a table; write all keys without tables")
+    try:
+        values = _convert_all(raw, {"recipe": RecipeName} | FIELDS)
+        unflatten({"data": ""} | {name: value for name, value in values.items() if name != "recipe"})
+    except UsageError as error:
+        sentence = name_fields(str(error), like="'{}'")
+        raise UsageError(f"{path}: {sentence}") from error
+    return values
+
+
+def _load_toml(path: Path) -> dict[str, Any]:
+    configs = resources.files("auxrnn") / "configs"
+    shipped = configs / f"{path}.toml"
+    if not path.exists() and not shipped.is_file():
+        names = sorted(entry.name.removesuffix(".toml") for entry in configs.iterdir())
+        raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
+    try:
+        return tomllib.loads(path.read_text() if path.exists() else shipped.read_text())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); give a TOML file") from error
+    except ValueError as error:
+        reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        hint = "write lines such as: supervised-window = 28"
+        raise UsageError(f"{path} is not a TOML file ({reason}); {hint}") from error
+
+
+def name_fields(sentence: str, *, like: str) -> str:
+    """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
+    names = "|".join(name for name in FIELDS if name != "data")
+    field_name = rf"(?<!\S)({names})(?= is | are | and | or | has |;|$)"
+    return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
+
+
+def _convert_all(values: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Return values under the names of their fields, with or without dashes, as the fields have them."""
+    for name in values:
+        if name.replace("-", "_") not in known:
+            raise UsageError(f"unknown key {name!r}{nearest(name, [field.replace('_', '-') for field in known])}")
+    by_field = {name.replace("-", "_"): value for name, value in values.items()}
+    return {name: _convert(name, value, known[name]) for name, value in by_field.items()}
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    """Accept a plain value for a field, or say what the field takes."""
+    for option in _options(hint):
+        if typing.get_origin(option) is Literal and value in typing.get_args(option):
+            return value
+        if option is Path and isinstance(value, str):
+            return Path(value)
+        if option is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(option, type) and isinstance(value, option) and (option is bool) == isinstance(value, bool):
+            return value
+    raise UsageError(f"{name} is {value!r}; it takes {describe_type(hint)}")
+
+
+def describe_type(hint: Any) -> str:
+    """Say what a field of this type takes: a whole number, 'full' or 'auto'."""
+    words = {int: "a whole number", float: "a number", bool: "true or false"}
+    allowed: list[str] = []
+    for option in (option for option in _options(hint) if option is not types.NoneType):
+        is_choice = typing.get_origin(option) is Literal
+        allowed += [repr(choice) for choice in typing.get_args(option)] if is_choice else [words.get(option, "a text")]
+    return " or ".join([", ".join(allowed[:-1]), allowed[-1]] if len(allowed) > 1 else allowed)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from auxrnn import runs
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, flatten
 from auxrnn.errors import UsageError
 from auxrnn.files import write_aside
-from auxrnn.plain_config import flatten
 from auxrnn.training.checkpoint import newest_path
 
 # What begins with the labels, and what it is set to in a run that ends before them.

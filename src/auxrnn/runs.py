@@ -35,7 +35,7 @@ from auxrnn.cards import (
     make_card,
     read_card,
 )
-from auxrnn.config import RunConfig, SplitName, Weights
+from auxrnn.config import READABLE_FORMATS, RUN_FORMAT, RunConfig, SplitName, Weights, to_json, unflatten
 from auxrnn.data import datasets
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.collect import Observe
@@ -47,7 +47,6 @@ from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
 from auxrnn.networks import build_network
-from auxrnn.plain_config import READABLE_FORMATS, RUN_FORMAT, to_json, unflatten
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import BEST, Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder

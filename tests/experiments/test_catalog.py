@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from auxrnn import cli
+from auxrnn.config import flatten, to_flags
 from auxrnn.experiments import table2, table5, table6
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
 from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.protocols import DESK_SCALE, FULL_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DOGS
-from auxrnn.plain_config import flatten, to_flags
 from auxrnn.pretrained import first_phase
 
 SCALES = ("smoke", "desk", "full", "paper")

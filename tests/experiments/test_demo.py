@@ -11,11 +11,11 @@ import torch
 from rich.console import Console
 
 from auxrnn import runs
+from auxrnn.config import flatten, to_flags
 from auxrnn.data.batches import in_order
 from auxrnn.experiments import demo
 from auxrnn.experiments.demo import FIRST_ANCHOR, LAST_ANCHOR, configs
 from auxrnn.experiments.remembering import find_mean_image, measure_split
-from auxrnn.plain_config import flatten, to_flags
 
 NAMES = ["lstm_full", "lstm_truncated", "reconstruct", "predict"]
 

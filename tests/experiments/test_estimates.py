@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
+from auxrnn.config import flatten, unflatten
 from auxrnn.experiments import estimates
 from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds, find_work, list_runs, summarize
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.protocols import DESK_SCALE
-from auxrnn.plain_config import flatten, unflatten
 from auxrnn.report.run_records import RunRecord, write_record
 
 BASE = {"data": "mnist", "objective": "reconstruct", "pretrain_steps": 100, "train_steps": 200}

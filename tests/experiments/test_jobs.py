@@ -2,8 +2,8 @@
 
 import pytest
 
+from auxrnn.config import unflatten
 from auxrnn.experiments.jobs import Job, drop_doubles, name_job
-from auxrnn.plain_config import unflatten
 
 BASE = {"data": "mnist", "image_size": 14, "supervised_window": 28, "pretrain_steps": 5, "train_steps": 5}
 WITHOUT_EFFECT = {

@@ -2,13 +2,13 @@
 
 import pytest
 
+from auxrnn.config import unflatten
 from auxrnn.experiments import table1
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
 from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.results import test_error as error_of
 from auxrnn.experiments.scales import DBPEDIA
-from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Claim, Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
 

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from auxrnn import runs
+from auxrnn.config import unflatten
 from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.runner import Display, Failure, Runner
-from auxrnn.plain_config import unflatten
 from auxrnn.report.records import read_events
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 

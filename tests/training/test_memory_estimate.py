@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from auxrnn.plain_config import unflatten
+from auxrnn.config import unflatten
 from auxrnn.runs import load_dataset, open_session, prepare, settle
 from auxrnn.training.cost import Growth, count_evaluations, estimate_growth, estimate_unfused, find_free_memory
 from auxrnn.training.loop import train

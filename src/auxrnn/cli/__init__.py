@@ -12,9 +12,9 @@ from auxrnn.cli.commands import app, parse_train
 from auxrnn.cli.help_pages import make_help
 from auxrnn.cli.mistakes import describe_mistake
 from auxrnn.cli.output import say
+from auxrnn.config import name_fields
 from auxrnn.errors import RunError, UsageError
 from auxrnn.heap import keep_freed_memory, restart_with_large_pages
-from auxrnn.plain_config import name_fields
 
 __all__ = ["app", "main", "parse_train", "run"]
 

@@ -6,9 +6,8 @@ from typing import Any
 from cyclopts import App, ArgumentCollection, Token
 
 from auxrnn.cli.output import say
-from auxrnn.config import DEFAULT_MODEL
+from auxrnn.config import DEFAULT_MODEL, read_toml
 from auxrnn.errors import UsageError
-from auxrnn.plain_config import read_toml
 from auxrnn.presets import AUXILIARY, DEFAULT_RECIPE, MODEL_OPTIONS, PRESETS, find_recipe
 
 

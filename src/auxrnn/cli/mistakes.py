@@ -14,8 +14,8 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
+from auxrnn.config import describe_type
 from auxrnn.errors import nearest
-from auxrnn.plain_config import describe_type
 
 
 def refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from auxrnn.config import flatten, unflatten
 from auxrnn.experiments import (
     few_labels,
     figure3,
@@ -20,7 +21,6 @@ from auxrnn.experiments import (
 from auxrnn.experiments.jobs import UNNAMED, Folders, Job, drop_doubles
 from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.scales import Scale
-from auxrnn.plain_config import flatten, unflatten
 from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS
 from auxrnn.report.results import BarChart, Claim, Grid, LineChart, Outcome
 

@@ -18,7 +18,7 @@ import torch
 from rich.console import Console
 
 from auxrnn import runs
-from auxrnn.config import RunConfig, Window
+from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
@@ -26,7 +26,6 @@ from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
 from auxrnn.experiments.runner import Display, Runner
 from auxrnn.files import write_aside
-from auxrnn.plain_config import to_flags, unflatten
 from auxrnn.report.canvas import memory_errors
 from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow, write_demo_page
 from auxrnn.report.records import read_events

@@ -12,13 +12,12 @@ from statistics import median
 from typing import NamedTuple
 
 from auxrnn import runs
-from auxrnn.config import Auto, RunConfig, Window
+from auxrnn.config import Auto, RunConfig, Window, unflatten
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import table1
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.jobs import Folders, Task, drop_doubles, plan
 from auxrnn.experiments.scales import Scale
-from auxrnn.plain_config import unflatten
 from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import read_record
 from auxrnn.training.cost import estimate_growth, find_longest, time_step

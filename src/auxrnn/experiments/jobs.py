@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.config import RunConfig
-from auxrnn.plain_config import flatten, unflatten
+from auxrnn.config import RunConfig, flatten, unflatten
 from auxrnn.presets import name_system
 from auxrnn.pretrained import WITHOUT_EFFECT, first_phase
 

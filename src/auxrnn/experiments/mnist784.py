@@ -7,12 +7,11 @@ where the paper has 1,100. Rate, batches and sampling are those that the desk's 
 from collections.abc import Iterator
 from typing import Any
 
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, unflatten
 from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import MNIST, PAPER_SEGMENT, PAPER_WINDOW, Scale
-from auxrnn.plain_config import unflatten
 from auxrnn.report.results import Claim, Grid, Line, LineChart
 
 TITLE = "MNIST at the paper's own size"

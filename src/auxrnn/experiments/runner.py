@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from auxrnn import runs
+from auxrnn.config import flatten, to_data_flags, to_flags
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.scales import NOTHING
-from auxrnn.plain_config import flatten, to_data_flags, to_flags
 from auxrnn.progress import SECONDS_BETWEEN_LINES, describe_seconds, make_bars
 from auxrnn.report.records import read_events
 from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from auxrnn.config import Objective, RunConfig, ScaleName, Window
-from auxrnn.plain_config import unflatten
+from auxrnn.config import Objective, RunConfig, ScaleName, Window, unflatten
 from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName
 
 MNIST, PMNIST, CIFAR10, DOGS, DBPEDIA = "MNIST", "pMNIST", "CIFAR10", "StanfordDogs", "DBpedia"

@@ -5,11 +5,10 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from auxrnn.config import Window
+from auxrnn.config import Window, flatten
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale, count_steps, shown_as
-from auxrnn.plain_config import flatten
 from auxrnn.presets import ModelName
 from auxrnn.report.results import Claim, Grid, Line, LineChart
 
