@@ -58,7 +58,7 @@ def flush(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, waiting_for: str) -> Iterator[None]:
-    """Hold a lock between processes; it ends with the process, however that ends."""
+    """Hold a lock between processes; it ends with the process, however that ends, and its file goes with it."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - slow to import, and rarely needed
 
     lock = FileLock(path)
@@ -70,6 +70,8 @@ def locked(path: Path, *, waiting_for: str) -> Iterator[None]:
     try:
         yield
     finally:
+        # Who waits for a file that is gone by then makes it anew.
+        path.unlink(missing_ok=True)
         lock.release()
 
 

@@ -3,7 +3,6 @@
 import http.server
 import re
 import threading
-import time
 from contextlib import contextmanager
 
 
@@ -22,7 +21,7 @@ class Served:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers are `whole`, `slow`, `chunked`, a status, `cut:N`, `stall:N`, `bare:N` (no length), `refuse`."""
+    """Answers are `whole`, `hold` (half until `may_go_on`), `chunked`, a status, `cut:N`, `stall:N`, `bare:N`, `refuse`."""
 
     protocol_version = "HTTP/1.1"
 
@@ -65,8 +64,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         middle = len(body) // 2
         self.wfile.write(body[:middle])
-        if kind == "slow":
-            time.sleep(0.3)
+        if kind == "hold":
+            self.server.may_go_on.wait(60)
         self.wfile.write(body[middle:])
         if kind == "stall":
             self.server.is_over.wait(10)
@@ -85,6 +84,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files = {}
         self.is_over = threading.Event()
+        self.may_go_on = threading.Event()
 
     def handle_error(self, *_):
         pass

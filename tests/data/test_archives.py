@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, Limits, TarReader, UnpackingBudget, unpack
+from auxrnn.data.archives import ARCHIVE_SUFFIXES, Limits, unpack
 from auxrnn.errors import RunError
 
 FILES = {"top.txt": b"top", "a/1.bin": bytes(range(256)) * 3000, "a/b/2.txt": b"", "umlaut \u00e4/x": b"x" * 511}
@@ -171,7 +171,7 @@ def test_an_unknown_packing_is_not_called_damage(box, assert_one_sentence):
     content = bytearray(zip_of(("x", b"x")))
     for magic, offset in ((b"PK\1\2", 10), (b"PK\3\4", 8)):
         content[content.index(magic) + offset] = 9
-    assert_refused(box, content, assert_one_sentence, "unknown compression at 'x'")
+    assert_refused(box, content, assert_one_sentence, "of an unknown compression at 'x'")
 
 
 def test_the_number_of_members_is_limited(box, assert_one_sentence):
@@ -203,7 +203,7 @@ def test_a_size_that_a_zip_only_claims_is_not_trusted(box, assert_one_sentence, 
     for magic, offset in ((b"PK\1\2", 24), (b"PK\3\4", 22)):
         place = content.index(magic) + offset
         content[place : place + 4] = size.to_bytes(4, "little")
-    assert_refused(box, content, assert_one_sentence, "damaged at 'large'")
+    assert_refused(box, content, assert_one_sentence, "damaged", "at 'large'")
 
 
 def test_a_header_that_would_fill_the_memory_is_not_read(box, assert_one_sentence):
@@ -221,11 +221,6 @@ def test_a_member_of_negative_size_does_not_lead_backward(box, assert_one_senten
     info, _ = member("x", size=-1024)
     content = info.tobuf(tarfile.GNU_FORMAT) + tar_of(member("y", b"y"))
     assert_refused(box, content, assert_one_sentence, "damaged")
-    with (box / "archive").open("rb") as file:
-        reader = TarReader(file, UnpackingBudget(box, Limits(), 10))
-        assert reader.seek(5) == 5
-        with pytest.raises(ValueError, match="backward"):
-            reader.seek(4)
 
 
 @pytest.mark.parametrize("suffix", ARCHIVE_SUFFIXES)
@@ -237,27 +232,27 @@ def test_a_truncated_archive_is_refused_wherever_it_ends(box, assert_one_sentenc
         last = content.rstrip(b"\0")
         lengths = {0, 1, 100, 512, 1024, len(content) // 2, len(last) - 5, -(-len(last) // 512) * 512}
     for length in sorted(lengths):
-        assert_refused(box, content[:length], assert_one_sentence, "truncated or damaged")
+        assert_refused(box, content[:length], assert_one_sentence, "truncated, damaged")
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".tgz", ".tar.bz2", ".tar.xz"])
 def test_a_flipped_byte_is_noticed_by_the_checksum(box, assert_one_sentence, suffix):
     content = bytearray(packed(suffix, {"noise": os.urandom(3000)}))
     content[len(content) // 2] ^= 1
-    assert_refused(box, content, assert_one_sentence, "truncated or damaged")
+    assert_refused(box, content, assert_one_sentence, "truncated, damaged")
 
 
 def test_a_damaged_header_is_not_taken_for_the_end(box, assert_one_sentence):
     content = bytearray(tar_of(member("first", b"1"), member("second", b"2")))
     content[1024 + 150] ^= 1
-    assert_refused(box, content, assert_one_sentence, "damaged at 'first'")
+    assert_refused(box, content, assert_one_sentence, "damaged", "at 'first'")
 
 
 LARGE = {"tar": tar_of(member("x", bytes(10**6))), "zip": zip_of(("x", bytes(10**6)))}
 UNPACK = """
 import sys
 from pathlib import Path
-from auxrnn.data.fetching.archives import unpack
+from auxrnn.data.archives import unpack
 unpack(*map(Path, sys.argv[1:]))
 """
 

@@ -12,12 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_archives import md5
 
-from auxrnn.data.fetching.downloads import Patience, download
+from auxrnn.data import downloads
+from auxrnn.data.downloads import download
 from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
 
 CONTENT = b"the right file"
-IMPATIENT = Patience(timeout=5.0, pauses=())
 
 statuses = st.sampled_from(
     [b"200 OK", b"206 Partial Content", b"302 Found", b"416 No", b"500", b"99 \xff", b"", b"abc"]
@@ -71,15 +71,16 @@ def server():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _no_proxy():
+def _no_proxy_and_no_patience():
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(downloads, "PAUSES", ())
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield
 
 
 def download_or_explain(file, folder):
     try:
-        return None, download(file, folder, patience=IMPATIENT)
+        return None, download(file, folder)
     except RunError as error:
         return str(error), folder / file.name
 
@@ -117,4 +118,4 @@ def test_a_download_ends_with_the_right_file_or_one_sentence(server, first, seco
             assert path.exists() or ("\n" not in sentence and "; " in sentence)
             if path.exists():
                 assert path.read_bytes() == CONTENT
-                assert {entry.name for entry in Path(folder).iterdir()} - {".lock"} == {"file.bin"}
+                assert {entry.name for entry in Path(folder).iterdir()} == {"file.bin"}

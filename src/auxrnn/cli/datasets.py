@@ -7,7 +7,7 @@ from rich.table import Table
 from auxrnn.cli.options import FetchOptions, ListOptions
 from auxrnn.cli.output import print_json
 from auxrnn.data.catalog import DATASETS, fetch
-from auxrnn.data.fetching.local_files import is_at_hand
+from auxrnn.data.local_files import is_at_hand
 from auxrnn.files import cache_dir, describe_bytes
 
 

@@ -7,7 +7,7 @@ from auxrnn import runs
 from auxrnn.cli.options import BenchOptions, DemoOptions, InfoOptions
 from auxrnn.cli.output import error_console, print_json
 from auxrnn.config import DataConfig, RunConfig
-from auxrnn.data.fetching.local_files import find_data_folder
+from auxrnn.data.local_files import find_data_folder
 from auxrnn.progress import describe_seconds
 
 

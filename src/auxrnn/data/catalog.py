@@ -6,7 +6,7 @@ from auxrnn.data.cifar10 import CIFAR10
 from auxrnn.data.dbpedia import DBPEDIA
 from auxrnn.data.digits import DIGITS
 from auxrnn.data.fashion_mnist import FASHION_MNIST
-from auxrnn.data.fetching.local_files import get_files
+from auxrnn.data.local_files import get_files
 from auxrnn.data.mnist import MNIST, PMNIST
 from auxrnn.data.spec import DatasetSpec
 from auxrnn.data.stanford_dogs import STANFORD_DOGS

@@ -2,7 +2,7 @@
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Problems, Source, Understood
-from auxrnn.data.fetching.local_files import get_files
+from auxrnn.data.local_files import get_files
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options
 
 MAX_LENGTH = 1014

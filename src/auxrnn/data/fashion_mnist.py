@@ -2,33 +2,18 @@
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
-from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
+from auxrnn.data.spec import DatasetSpec, PublishedFile
 
 MIRRORS = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
     "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
 )
-CLASSES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
-# No checksums are published for the unpacked files, so they count only in a folder called `fashion_mnist`.
-FILES = tuple(
-    PublishedFile(f"{name}.gz", packed_bytes, checksum, MIRRORS, (Content(name, num_bytes),))
-    for name, packed_bytes, checksum, num_bytes in (
-        ("train-images-idx3-ubyte", 26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", 47_040_016),
-        ("train-labels-idx1-ubyte", 29_515, "md5:25c81989df183df01b3e8a0aad5dffbe", 60_008),
-        ("t10k-images-idx3-ubyte", 4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79", 7_840_016),
-        ("t10k-labels-idx1-ubyte", 5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310", 10_008),
-    )
+CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+FILES = (
+    PublishedFile("train-images-idx3-ubyte.gz", 26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", MIRRORS),
+    PublishedFile("train-labels-idx1-ubyte.gz", 29_515, "md5:25c81989df183df01b3e8a0aad5dffbe", MIRRORS),
+    PublishedFile("t10k-images-idx3-ubyte.gz", 4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79", MIRRORS),
+    PublishedFile("t10k-labels-idx1-ubyte.gz", 5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310", MIRRORS),
 )
 
 

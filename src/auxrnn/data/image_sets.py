@@ -12,9 +12,9 @@ from jaxtyping import Int64, UInt8
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
-from auxrnn.data.fetching.local_files import get_files
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat, to_sequences
+from auxrnn.data.local_files import get_files
 from auxrnn.data.readers.binary_images import read_idx
 from auxrnn.data.spec import DatasetSpec, check_options
 from auxrnn.errors import UsageError

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.config import DataConfig
+from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.cache import find_checksum
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
-from auxrnn.data.fetching.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source

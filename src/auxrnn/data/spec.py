@@ -11,7 +11,7 @@ READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_co
 
 
 class Content(NamedTuple):
-    """A file by its name, with its size and checksum as far as they are known."""
+    """A file by its name; a user's own copy will do where size and checksum are None."""
 
     name: str
     num_bytes: int | None = None

@@ -2,7 +2,7 @@
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
-from auxrnn.data.fetching.local_files import get_files
+from auxrnn.data.local_files import get_files
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options
 from auxrnn.errors import UsageError
 

@@ -14,11 +14,10 @@ DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 
 def is_at_hand(spec: DatasetSpec, data_dir: Path | None = None) -> bool:
     """Return whether all files of a dataset are here, packed or unpacked, judged by their names and sizes."""
-    folders = search_folders(spec, data_dir)
-    own = folders[0].name
+    own, folders = search_folders(spec, data_dir)
     try:
         return all(
-            _find(file, folders, own, verify=False) or _find_packed(file, folders, own, verify=False)
+            _find(file, folders, own=own, verify=False) or _find_packed(file, folders, own=own, verify=False)
             for file in spec.files
         )
     except (OSError, RunError):
@@ -30,19 +29,19 @@ def get_files(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:
 
     They are looked for in `data_dir/NAME` and `data_dir`; downloads go to the first, or to where the other files are.
     """
-    folders = search_folders(spec, data_dir)
-    own, found = folders[0].name, []
+    own, folders = search_folders(spec, data_dir)
+    found: list[Path] = []
     for file in spec.files:
-        paths = _get(file, folders, own)
+        paths = _find(file, folders, own=own) or _make(file, folders, own=own)
         folders = [paths[0].parent, *folders]
         found += paths
     return found
 
 
-def search_folders(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:
-    """Return the folders that may hold a dataset's files; the first is for this dataset only."""
-    root = find_data_folder(data_dir)
-    return [root / (spec.folder or spec.name), root]
+def search_folders(spec: DatasetSpec, data_dir: Path | None = None) -> tuple[str, list[Path]]:
+    """Return the name of a dataset's own folder, and the folders that may hold its files; its own comes first."""
+    root, own = find_data_folder(data_dir), spec.folder or spec.name
+    return own, [root / own, root]
 
 
 def find_data_folder(data_dir: Path | None = None) -> Path:
@@ -57,79 +56,66 @@ def find_checksum(path: Path, like: str) -> str:
         return f"{kind}:{hashlib.file_digest(file, kind).hexdigest()}"
 
 
-def _get(file: PublishedFile, folders: Sequence[Path], own: str) -> list[Path]:
-    if found := _find(file, folders, own, verify=True):
-        return found
-    packed = _find_packed(file, folders, own, verify=True)
+def _make(file: PublishedFile, folders: Sequence[Path], *, own: str) -> list[Path]:
+    """Return a file that is not there in a form that can be read: unpacked, after a download if need be."""
+    packed = _find_packed(file, folders, own=own)
     if packed is None:
         # What downloads need is slow to import, and most often nothing is downloaded.
-        from auxrnn.data.fetching.downloads import download  # noqa: PLC0415
+        from auxrnn.data.downloads import download  # noqa: PLC0415
 
         packed = download(file, folders[0])
     if file.folder is None:
         return [packed]
-    from auxrnn.data.fetching.archives import unpack  # noqa: PLC0415 - the same
+    from auxrnn.data.archives import unpack  # noqa: PLC0415 - the same
 
     target = packed.parent / file.folder
     unpack(packed, target)
-    if found := _find(file, [packed.parent], own, verify=True):
+    if found := _find(file, [packed.parent], own=own):
         return found
     raise RunError(f"{target} is in the way of what {file.name} unpacks to; delete or rename that folder")
 
 
-def _find(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> list[Path]:
+def _find(file: PublishedFile, folders: Sequence[Path], *, own: str, verify: bool = True) -> list[Path]:
     """Return a file in a form that can be read, from the first folder that has it; archives must be unpacked."""
     for folder in folders:
         # Packed first: run folders know their data by the checksum of the files that were read.
-        if file.folder is None and (packed := _find_packed(file, [folder], own, verify=verify)):
+        if file.folder is None and (packed := _find_packed(file, [folder], own=own, verify=verify)):
             return [packed]
-        if unpacked := _find_unpacked(file, folder, own, verify=verify):
+        if unpacked := _find_unpacked(file, folder, own=own, verify=verify):
             return unpacked
     return []
 
 
-def _find_packed(file: PublishedFile, folders: Sequence[Path], own: str, *, verify: bool) -> Path | None:
-    content = Content(file.name, file.num_bytes, file.checksum)
-    for folder in folders:
-        if _matches(folder / file.name, content, is_own=folder.name == own, verify=verify):
-            return folder / file.name
-    return None
+def _find_packed(file: PublishedFile, folders: Sequence[Path], *, own: str, verify: bool = True) -> Path | None:
+    paths = (folder / file.name for folder in folders)
+    return next((path for path in paths if _matches(path, file, path.parent.name == own, verify)), None)
 
 
-def _find_unpacked(file: PublishedFile, folder: Path, own: str, *, verify: bool) -> list[Path]:
+def _find_unpacked(file: PublishedFile, folder: Path, *, own: str, verify: bool) -> list[Path]:
     """Return everything that a file unpacks to; if only a part of it is there, that is an error."""
     places = [(folder / file.folder, True)] if file.folder is not None else []
     places += [(folder, folder.name == own)] if file.unpacked else []
     for place, is_own in places:
-        missing = [
-            content.name
-            for content in file.unpacked
-            if not _matches(place / content.name, content, is_own=is_own, verify=verify)
-        ]
+        paths = {content.name: place / content.name for content in file.unpacked}
+        missing = [each.name for each in file.unpacked if not _matches(paths[each.name], each, is_own, verify)]
         if not missing and place.is_dir():
-            return [place / content.name for content in file.unpacked] or [place]
-        if len(missing) < len(file.unpacked):
+            return list(paths.values()) or [place]
+        if len(missing) < len(paths):
             raise RunError(f"{place} has no {missing[0]} beside its other files; complete or delete the folder")
     return []
 
 
-def _matches(path: Path, content: Content, *, is_own: bool, verify: bool) -> bool:
-    """Return whether a file is there; one with another content is an error in the dataset's own folder.
-
-    Elsewhere it may belong to another dataset, and a size without a checksum cannot tell.
-    """
+def _matches(path: Path, content: Content | PublishedFile, is_own: bool, verify: bool) -> bool:
+    """Return whether a file is there; in the dataset's own folder, one with another content is an error."""
     try:
-        if not path.is_file() or (content.checksum is None and content.num_bytes is not None and not is_own):
-            return False
-        num_bytes = path.stat().st_size
-        has_right_size = content.num_bytes in (None, num_bytes)
-        if not verify or content.checksum is None:
-            found, is_right = f"it has {num_bytes:,} bytes, not {content.num_bytes or 0:,}", has_right_size
-        else:
-            checksum = find_checksum(path, content.checksum)
-            found, is_right = f"its checksum is {checksum}, not {content.checksum}", checksum == content.checksum
+        if content.checksum is None or not path.is_file():
+            return path.is_file()
+        if not verify:
+            return path.stat().st_size == content.num_bytes
+        checksum = find_checksum(path, content.checksum)
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
-    if is_own and verify and not is_right:
+    if is_own and checksum != content.checksum:
+        found = f"its checksum is {checksum}, not {content.checksum}"
         raise RunError(f"{path} is damaged or another version ({found}); delete it to download it again")
-    return is_right
+    return checksum == content.checksum
