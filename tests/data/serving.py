@@ -21,7 +21,7 @@ class Served:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers are `whole`, `hold` (half until `may_go_on`), `chunked`, a status, `cut:N`, `stall:N`, `bare:N`, `refuse`."""
+    """Answers are `whole`, `hold`, `chunked`, a status, `cut:N`, `stall:N`, `bare:N`, `refuse`."""
 
     protocol_version = "HTTP/1.1"
 
