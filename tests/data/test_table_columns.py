@@ -47,22 +47,28 @@ def test_columns_with_well_known_names_are_taken(tmp_path, header, text, label):
 @pytest.mark.parametrize(
     ("header", "part"),
     [
-        (["label", "title", "content"], "could be the text ('title', 'content'); give --text-column one, or several"),
-        (["label", "text", "stars"], "could be the labels ('label', 'stars'); give --label-column one"),
+        (
+            ["label", "title", "content"],
+            "holds the text (it has 'label', 'title', 'content'); give --text-column, by name",
+        ),
+        (
+            ["label", "text", "stars"],
+            "holds the labels (it has 'label', 'text', 'stars'); give --label-column, by name",
+        ),
         (
             ["text", "essay", "id"],
-            "holds the text and which the labels (its first row is 'text', 'essay', 'id'); give --text",
+            "holds the text and which the labels (it has 'text', 'essay', 'id'); give --text",
         ),
         (
             ["mood", "essay", "id"],
-            "the text and which the labels (its first row is 'mood', 'essay', 'id'); give --text-colu",
+            "the text and which the labels (it has 'mood', 'essay', 'id'); give --text-colu",
         ),
-        (["mood", "x" * 99, ""], f"(its first row is 'mood', '{'x' * 40}...', column 3); give --text-column and --lab"),
-        (ROWS[0], "(its first row is 'pos', 'a fine film', '1'); give --text-column and --label-column, each a name"),
+        (["mood", "x" * 99, ""], f"(it has 'mood', '{'x' * 12}...{'x' * 13}', ''); give --text-column and --lab"),
+        (ROWS[0], "(it has 'pos', 'a fine film', '1'); give --text-column and --label-column, by name"),
         ([*"abcdefghijklmn"], "'l' and 2 more)"),
         (
             ["text"],
-            "holds the labels (its first row is 'text'); add a column of labels, or give the file as --unlabeled",
+            "holds the labels (it has 'text'); add a column of labels, or give the file as --unlabeled",
         ),
     ],
 )
@@ -107,7 +113,7 @@ def test_a_column_without_a_name_has_a_number_only(tmp_path, assert_one_sentence
     path = write(tmp_path, [["", "text", "label"], ["so", "and so", "on"]])
     with pytest.raises(UsageError) as error:
         understand(path, TableOptions(text_column=""))
-    assert_one_sentence(error, path, "has no column '' (it has column 1, 'text', 'label'); give --text-column")
+    assert_one_sentence(error, path, "has no column '' (it has '', 'text', 'label'); give --text-column")
     found = ("text in column 1, labels in column 'label'", "so", "on")
     assert understand(path, TableOptions(text_column="1")) == found
 
@@ -118,7 +124,7 @@ def test_names_for_a_table_without_a_header_are_refused(tmp_path, assert_one_sen
         with pytest.raises(UsageError) as error:
             understand(path, TableOptions(text_column=name))
         assert_one_sentence(
-            error, f"{path} has no header with a column {name!r}; give --text-column a number from 1 to 3"
+            error, f"{path} has no column {name!r} (it has '1', '2', '3'); give --text-column one that all files have"
         )
 
 

@@ -4,6 +4,7 @@ A `Source` is files that have not been opened yet. Reading it returns `Understoo
 of their examples, so that they are never all in memory. What is wrong goes to `Problems`.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,13 +67,23 @@ class Example(NamedTuple):
     """The place of the example that this one is a crop of."""
 
 
-def normalize_label(label: str) -> str:
-    """Return a label without blanks around it; 1.0 and 1. are the class 1.
+def to_label(value: object) -> str | None:
+    """Return the class that a value names, None if it is empty; 1, 1.0, "1" and "1." are the same class.
 
     Where labels are missing, pandas turns the whole numbers of a column into floats; some archives do it anyway.
     """
-    match = WHOLE_NUMBER.fullmatch(label.strip())
-    return label.strip() if match is None else match[1]
+    if isinstance(value, str):
+        match = WHOLE_NUMBER.fullmatch(value.strip())
+        return match[1] if match else value.strip() or None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    raise ExampleError(f"has a label of type {type(value).__name__}", "give it a word or a number")
 
 
 @dataclass

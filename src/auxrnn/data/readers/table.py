@@ -1,39 +1,16 @@
 """Tables of texts as a source of examples: columns are chosen, rows checked, texts joined, labels named."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.examples import (
-    LARGEST_EXACT,
-    Example,
-    ExampleError,
-    Part,
-    Problems,
-    Source,
-    Understood,
-    normalize_label,
-)
-from auxrnn.data.formats import Format
-from auxrnn.data.images import ImageFormat
-from auxrnn.data.readers.columns import AskedColumns, choose_columns, select, show_column
-from auxrnn.data.readers.csv import CSV, TSV
-from auxrnn.data.readers.jsonl import JSON_LINES
-from auxrnn.data.readers.lines import PLAIN_TEXT, is_unicode, open_lines
-from auxrnn.data.readers.parquet import PARQUET
-from auxrnn.data.readers.rows import MOST_CHARACTERS, Layout, TableKind
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
+from auxrnn.data.formats import Format, kind_of
+from auxrnn.data.readers.columns import AskedColumns, Layout, choose_columns
+from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, check_text, read_names
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
-KINDS: dict[str, TableKind] = {
-    ".csv": CSV,
-    ".tsv": TSV,
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".parquet": PARQUET,
-    ".txt": PLAIN_TEXT,
-}
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
 BYTES_PER_STEP = {"characters": 4, "bytes": 1}
 
@@ -67,13 +44,15 @@ class TableFile(NamedTuple):
 def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOptions) -> Source:
     """Return a table, or one for each part, as a source; the training part decides which columns are read."""
     parts: dict[Part | None, Path] = {None: files} if isinstance(files, Path) else dict(files.items())
-    if not parts:
-        raise UsageError(f"{name} has no files; give at least one table")
-    for path in parts.values():
-        _check_suffix(path, options)
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        return _read_tables(name, parts, options, problems, like)
+        form = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
+        if isinstance(like, TextFormat):
+            form = TextFormat(like.tokens, is_lowercase=like.is_lowercase, columns=like.columns)
+        elif like is not None:
+            kind = kind_of(like)
+            raise UsageError(f"{name} is a table of texts where the model reads {kind}; give it {kind}")
+        return _read_tables(parts, options, problems, form)
 
     described = options._asdict() | {
         "reader": "table",
@@ -84,135 +63,106 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
     return Source(name, [*parts.values(), *others], described, read)
 
 
-def to_label(value: object) -> str | None:
-    """Return the class that a cell names, None if it is empty; 1, 1.0 and "1" are the same class."""
-    if isinstance(value, str):
-        return normalize_label(value) or None
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
-    raise ExampleError(f"has a label that is {_describe_type(value)}", "give it a word or a number")
-
-
-def _check_suffix(path: Path, options: TableOptions) -> None:
-    kind = KINDS.get(path.suffix.lower())
-    if kind is None:
-        raise UsageError(f"{path} is not a table; give a file that ends in one of {', '.join(KINDS)}")
-    if kind is PLAIN_TEXT and options.has_labels:
-        cure = "give a table such as a .csv file with a column for the labels, or give it as --unlabeled"
-        raise UsageError(f"{path} holds texts without labels; {cure}")
-    if kind is PLAIN_TEXT and (options.text_column, options.label_column) != (None, None):
-        raise UsageError(f"{path} has one text per line and no columns; omit --text-column and --label-column")
-
-
 def _read_tables(
-    name: str, parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, like: Format | None
+    parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, form: TextFormat
 ) -> Understood:
-    text_format = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
-    if isinstance(like, TextFormat):
-        text_format = TextFormat(like.tokens, is_lowercase=like.is_lowercase, columns=like.columns)
-    elif like is not None:
-        reads = "images" if isinstance(like, ImageFormat) else "series of numbers"
-        raise UsageError(f"{name} is a table of texts where the model reads {reads}; give it {reads}")
     # Training says which columns are read.
-    first = parts.get("train") or next(iter(parts.values()))
-    kind = KINDS[first.suffix.lower()]
-    asked = AskedColumns(options.text_column, options.label_column, options.has_labels, text_format.columns)
-    layout = choose_columns(first, kind.read_columns(first), asked)
-    text_format = text_format._replace(columns=tuple(select(layout, index) for index in layout.text))
+    part = "train" if "train" in parts else next(iter(parts))
+    asked = AskedColumns(options.text_column, options.label_column, options.has_labels, form.columns)
+    first = _open(parts[part], part, asked)
     files = []
     for part, path in parts.items():
         with problems.noting_errors():
-            is_first = path == first
-            found = layout if is_first else _find_again(path, layout, first=first, needs_label=options.has_labels)
-            files.append(TableFile(path, part, KINDS[path.suffix.lower()], found))
+            files.append(first if part == first.part else _open_like(first, path, part, options.has_labels))
+    form = form._replace(columns=tuple(map(first.layout.select, first.layout.text)))
+    num_bytes = sum(file.path.stat().st_size * file.kind.packing for file in files)
     return Understood(
-        _describe(kind, layout),
-        text_format,
-        _read_examples(files, text_format, problems),
+        _describe(first),
+        form,
+        _read_examples(files, form, problems),
         num_examples=None,
-        num_bytes=BYTES_PER_STEP[text_format.tokens] * sum(file.kind.measure(file.path, file.layout) for file in files),
+        num_bytes=num_bytes * BYTES_PER_STEP[form.tokens],
         class_names=None if options.class_names is None else _read_class_names(options.class_names),
     )
 
 
-def _find_again(path: Path, chosen: Layout, *, first: Path, needs_label: bool) -> Layout:
-    """Return where another file has the columns that were chosen for the first."""
-    columns = KINDS[path.suffix.lower()].read_columns(path)
-    if not chosen.is_named and len(columns.names) != len(chosen.names):
-        found = f"{len(columns.names)} columns where {first} has {len(chosen.names)}"
-        raise RunError(f"{path} has {found}; give both the same columns")
-    label = None if chosen.label is None else select(chosen, chosen.label)
-    if chosen.is_named and not needs_label and label not in columns.names:
+def _open(path: Path, part: Part | None, asked: AskedColumns) -> TableFile:
+    cells, are_names = read_names(path)
+    return TableFile(path, part, KINDS[path.suffix.lower()], choose_columns(path, cells, asked, are_names=are_names))
+
+
+def _open_like(first: TableFile, path: Path, part: Part | None, needs_label: bool) -> TableFile:
+    """Open another file, and find the columns in it that were chosen for the first."""
+    layout = first.layout
+    label = None if layout.label is None else layout.select(layout.label)
+    if layout.is_named and not needs_label and label not in read_names(path)[0]:
         label = None
-    text = tuple(select(chosen, index) for index in chosen.text)
-    return choose_columns(path, columns, AskedColumns(text, label, needs_label))
+    found = _open(path, part, AskedColumns(tuple(map(layout.select, layout.text)), label, needs_label))
+    if not layout.is_named and len(found.layout.names) != len(layout.names):
+        what = f"{len(found.layout.names)} columns where {first.path} has {len(layout.names)}"
+        raise RunError(f"{path} has {what}; give both the same columns")
+    return found
 
 
-def _read_examples(files: Sequence[TableFile], text_format: TextFormat, problems: Problems) -> Iterator[Example]:
+def _read_examples(files: Sequence[TableFile], form: TextFormat, problems: Problems) -> Iterator[Example]:
     for file in files:
         num_refused, is_empty = problems.num_refused, True
         with problems.noting_errors():
-            for row in file.kind.read_rows(file.path, file.layout, problems):
-                is_empty, place = False, f"{file.path}, {file.kind.unit} {row.number}"
+            for number, record in _read_rows(file, problems):
+                is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
                 try:
-                    text, label = _join(row.texts), to_label(row.label)
-                    _check_characters(label or "")
+                    text, label = _pick(record, file.layout)
                 except ExampleError as error:
                     problems.refuse(place, error.what, error.cure)
                     continue
                 if text.strip():
-                    yield Example(text_format.to_values(text), label, place, file.part)
+                    yield Example(form.to_values(text), label, place, file.part)
                 else:
                     problems.skip(place, "has no text")
         if is_empty and problems.num_refused == num_refused:
             problems.refuse(str(file.path), "has no rows", "give it at least one")
 
 
-def _join(texts: Sequence[object]) -> str:
+def _read_rows(file: TableFile, problems: Problems) -> Rows:
+    """Yield the rows below the header; where values come by name, there is none."""
+    names = [file.layout.names[index] for index in (*file.layout.text, file.layout.label) if index is not None]
+    for position, (number, record) in enumerate(file.kind.read(file.path, problems, names)):
+        if position or not file.layout.is_named or isinstance(record, dict):
+            yield number, record
+
+
+def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
+    """Return the text and the label of a row; a value that is missing is empty."""
+    cells = [record.get(name) for name in layout.names] if isinstance(record, dict) else record
+    if len(cells) != len(layout.names):
+        what = f"has {len(cells)} column{'s' * (len(cells) != 1)} where the first row has {len(layout.names)}"
+        raise ExampleError(what, f"give it {len(layout.names)}, and quotes around its texts")
+    texts = [cells[index] for index in layout.text]
     for text in texts:
         if not isinstance(text, str | None):
-            raise ExampleError(f"has a text that is {_describe_type(text)}", "write it as a text in quotes")
+            raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
-    _check_characters(joined)
-    if len(joined) > MOST_CHARACTERS:
-        raise ExampleError(f"has a text of more than {MOST_CHARACTERS:,} characters", "cut it")
-    return joined
-
-
-def _check_characters(text: str) -> None:
-    if "\0" in text:
-        raise ExampleError("has a NUL character", "remove it")
-    if not (text.isascii() or is_unicode(text)):
-        raise ExampleError("has half of a surrogate pair", "write the whole character, or remove it")
-
-
-def _describe_type(value: object) -> str:
-    types = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
-    return types.get(type(value), f"of the type {type(value).__name__}")
+    label = None if layout.label is None else to_label(cells[layout.label])
+    check_text(joined + (label or ""))
+    return joined, label
 
 
 def _read_class_names(path: Path) -> Mapping[str, str]:
     """Read one class name per line; the first is that of the label 1."""
-    with open_lines(path, Problems()) as lines:
-        names = [line.strip() for line in lines]
-    while names and not names[-1]:
-        names.pop()
-    if not names or "" in names or len(set(names)) < len(names):
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8").strip().split("\n")]
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read as a list of class names; get it again") from error
+    if "" in names or len(set(names)) < len(names):
         raise RunError(f"{path} does not name one class on each line; write a different name on each")
     return {str(number): name for number, name in enumerate(names, start=1)}
 
 
-def _describe(kind: TableKind, layout: Layout) -> str:
-    if kind is PLAIN_TEXT:
+def _describe(file: TableFile) -> str:
+    if file.kind is PLAIN_TEXT:
         return "texts, one per line"
-    names = [show_column(layout, index) for index in layout.text]
-    text = f"text in column{'s' * (len(names) > 1)} {' and '.join(names)}"
-    label = "without labels" if layout.label is None else f"labels in column {show_column(layout, layout.label)}"
+    layout = file.layout
+    text = f"text in column{'s' * (len(layout.text) > 1)} {' and '.join(map(layout.show, layout.text))}"
+    label = "without labels" if layout.label is None else f"labels in column {layout.show(layout.label)}"
     header = "" if layout.is_named else " without a header"
-    return f"table of texts in {kind.title}{header}, {text}, {label}"
+    return f"table of texts in {file.kind.title}{header}, {text}, {label}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, normalize_label
+from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
 from auxrnn.data.formats import Format
 from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
@@ -169,7 +169,7 @@ def _understand(tags: Mapping[str, TaggedLine]) -> SeriesHeader:
     has_targets = not has_classes and _is_true(tags, "@targetlabel")
     classes = tags["@classlabel"].text.split()[1:] if has_classes else []
     num_channels = None if dimensions is None else int(dimensions.text)
-    return SeriesHeader(num_channels, has_classes, has_targets, frozenset(map(normalize_label, classes)))
+    return SeriesHeader(num_channels, has_classes, has_targets, frozenset(to_label(word) or "" for word in classes))
 
 
 def _is_true(tags: Mapping[str, TaggedLine], name: str) -> bool:
@@ -184,7 +184,7 @@ def _is_true(tags: Mapping[str, TaggedLine], name: str) -> bool:
 def _read_class(word: str, header: SeriesHeader) -> str | None:
     if not header.has_classes or word in ("", "?"):
         return None
-    label = normalize_label(word)
+    label = to_label(word)
     if header.classes and label not in header.classes:
         what = f"has the class {word[:40]!r}, which the header does not list"
         raise ExampleError(what, "correct it, or add it to the line @classLabel")
