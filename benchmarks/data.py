@@ -14,6 +14,7 @@ import psutil
 from auxrnn import runs
 from auxrnn.bench import time_in_turns
 from auxrnn.config import unflatten
+from auxrnn.data import datasets
 from auxrnn.errors import RunError
 from auxrnn.training.cost import time_step
 from auxrnn.training.loop import Session
@@ -90,7 +91,7 @@ def anonymous_bytes(process: psutil.Process) -> int:
 def _open(config: str, folder: str) -> Session:
     """Do all that `auxrnn train` does before its first update; once in each process."""
     settled = runs.settle(unflatten(json.loads(config)))
-    dataset = runs.load_dataset(settled)
+    dataset = datasets.load(settled.data)
     prepared = runs.prepare(settled, dataset)
     runs.create(settled, prepared, Path(folder))
     return runs.open_session(settled, dataset, prepared, Path(folder))

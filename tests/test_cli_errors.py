@@ -210,7 +210,7 @@ def test_a_run_of_another_format_is_refused_with_both_versions(command, damaged)
 )
 def test_a_damaged_config_of_a_run_is_named(command, content, damaged):
     (damaged / "config.json").write_bytes(content)
-    assert_refused([command, damaged], 1, damaged / "config.json", "is damaged", "train again", folder=damaged)
+    assert_refused([command, damaged], 1, damaged / "config.json", "damaged", "train again", folder=damaged)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b'{"class_names": ["0"], "image_format": {"side": 8}}'])

@@ -11,9 +11,10 @@ import torch
 
 from auxrnn import cli
 from auxrnn.config import to_flags, unflatten
+from auxrnn.data import datasets
 from auxrnn.experiments import parameters
 from auxrnn.presets import PRESETS
-from auxrnn.runs import load_dataset, load_run, open_session, prepare, settle
+from auxrnn.runs import load_run, open_session, prepare, settle
 from auxrnn.training.cost import estimate_growth, estimate_time
 from command import call
 from own_data import write_csv
@@ -234,7 +235,7 @@ def test_a_tied_decoder_has_no_weights_of_its_own(texts, tmp_path):
 def test_trying_how_long_and_how_large_a_step_is_leaves_no_trace(texts):
     values = {"data": str(texts), "model": "vdcnn", "depth": 9, "pad_to": 60, "batch_size": 4, "train_steps": 2}
     config = settle(unflatten(values))
-    dataset = load_dataset(config)
+    dataset = datasets.load(config.data)
     session = open_session(config, dataset, prepare(config, dataset), None)
     before = {name: value.clone() for name, value in session.network.state_dict().items()}
     assert any("running_mean" in name for name in before)

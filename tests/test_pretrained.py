@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from auxrnn.config import unflatten
-from auxrnn.pretrained import first_phase
+from auxrnn.runs import first_phase
 from command import TINY, call, files_below, train
 
 FIRST = ["--pretrain-steps", "3", "--sampling-steps", "4"]

@@ -5,6 +5,7 @@ import torch
 
 from auxrnn import cli, runs
 from auxrnn.config import unflatten
+from auxrnn.data import datasets
 from auxrnn.networks import build_network
 
 SIZES = {"hidden_size": 4, "embedding_size": 4, "head_size": 8, "segment_length": 10, "supervised_window": 5}
@@ -51,28 +52,30 @@ def test_the_same_classes_take_everything_and_other_classes_get_a_new_head(tmp_p
 
 def prepare_tiny():
     config = runs.settle(unflatten({"data": "digits"} | SIZES))
-    return config, runs.prepare(config, runs.load_dataset(config))
+    return config, runs.prepare(config, datasets.load(config.data))
 
 
-def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path):
+def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path, monkeypatch):
     seen = []
 
-    def fill(folder):
+    def adopt(folder, source):
         seen.append((sorted(path.name for path in folder.iterdir()), runs.is_locked(folder)))
 
-    runs.create(*prepare_tiny(), tmp_path / "run", fill=fill)
+    monkeypatch.setattr(runs, "_adopt", adopt)
+    runs.create(*prepare_tiny(), tmp_path / "run", pretrained=tmp_path)
     assert seen == [(["environment.json", "model.json"], True)]
     assert (tmp_path / "run" / "config.json").exists()
     assert not runs.is_locked(tmp_path / "run")
 
 
-def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path):
-    def fill(folder):
+def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path, monkeypatch):
+    def adopt(folder, source):
         (folder / "checkpoints").mkdir()
         raise OSError("the disk is full")
 
+    monkeypatch.setattr(runs, "_adopt", adopt)
     with pytest.raises(OSError, match="full"):
-        runs.create(*prepare_tiny(), tmp_path / "run", fill=fill)
+        runs.create(*prepare_tiny(), tmp_path / "run", pretrained=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""A run is a folder: start one, resume it, load what it trained.
+"""A run is a folder: start one, resume it, load what it trained, share its pretraining.
 
 It holds `config.json`, `environment.json`, `model.json` (what the network must know of its data to be used elsewhere),
 `splits.json` (which rows it was trained and tested on, where these were drawn), `metrics.jsonl`, `checkpoints/` and at
@@ -15,45 +15,73 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
 from auxrnn.build import build_session
-from auxrnn.cards import (
-    ModelCard,
-    card_to_json,
-    check_same_data,
-    division_to_json,
-    find_division,
-    make_card,
-    read_card,
+from auxrnn.config import (
+    READABLE_FORMATS,
+    RUN_FORMAT,
+    RunConfig,
+    SplitName,
+    Weights,
+    change,
+    flatten,
+    to_json,
+    unflatten,
 )
-from auxrnn.config import READABLE_FORMATS, RUN_FORMAT, RunConfig, SplitName, Weights, to_json, unflatten
-from auxrnn.data import datasets
+from auxrnn.data import datasets, fitting
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.collect import Observe
 from auxrnn.data.datasets import Dataset, make_splits
+from auxrnn.data.formats import Encoding, Format, from_plain, make_encoding, step_kind, to_plain
+from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
 from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
-from auxrnn.networks import build_network
+from auxrnn.networks import InputSpec, build_network
 from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import BEST, Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder
 
-CONFIG = "config.json"
+CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
+# What begins with the labels and is as usual in a run that ends before them; and what is not.
+OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
+WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
+# What changes no weight: where things lie, and how often somebody looks.
+WITHOUT_EFFECT = ("data_dir", "threads", "device", "evaluate_every", "checkpoint_every", "log_every")
 logger = logging.getLogger(__name__)
+
+
+class ModelCard(NamedTuple):
+    """With the weights and the config, all that prediction needs."""
+
+    class_names: tuple[str, ...]
+    format: Format
+    num_steps: int
+    """Length of the longest training sequence."""
+    checksum: str | None
+    """Of the data, and of how it was read; None for runs of the first version."""
+    constant_loss: float = 1.0
+    """Auxiliary loss per step of the best constant prediction on the training data."""
+
+    @property
+    def spec(self) -> InputSpec:
+        """What a network must fit to read such sequences."""
+        kind = step_kind(self.format)
+        num_classes = len(self.class_names)
+        return InputSpec(kind.input_size, kind.vocabulary_size, num_classes, self.num_steps, self.constant_loss)
 
 
 class Prepared(NamedTuple):
@@ -77,99 +105,35 @@ class TrainedRun(NamedTuple):
 def settle(config: RunConfig) -> RunConfig:
     """Resolve device, threads and absolute paths, so that resuming uses the same."""
     data = config.data
-    own = Path(data.data).expanduser()
-    is_own = data.data not in DATASETS and own.exists()
-    return replace(
-        config,
-        data=replace(
-            data,
-            data=str(own.absolute()) if is_own else data.data,
-            data_dir=_make_absolute(data.data_dir),
-            test_data=_make_absolute(data.test_data),
-            unlabeled=_make_absolute(data.unlabeled),
-        ),
-        init_from=_make_absolute(config.init_from),
-        threads=config.threads or torch.get_num_threads(),
-        device=config.device or find_device(),
+    paths = {"data_dir": data.data_dir, "test_data": data.test_data, "unlabeled": data.unlabeled}
+    paths |= {"init_from": config.init_from}
+    if data.data not in DATASETS and Path(data.data).expanduser().exists():
+        paths["data"] = Path(data.data)
+    absolute = {name: str(path.expanduser().absolute()) for name, path in paths.items() if path is not None}
+    return change(
+        config, **absolute, threads=config.threads or torch.get_num_threads(), device=config.device or find_device()
     )
-
-
-def _make_absolute(path: Path | None) -> Path | None:
-    return None if path is None else path.expanduser().absolute()
-
-
-def check_free(folder: Path) -> None:
-    """Refuse a folder that holds a run, or anything else."""
-    if (folder / CONFIG).exists():
-        raise UsageError(
-            f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose another --out"
-        )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
-
-
-def create(config: RunConfig, prepared: Prepared, folder: Path, *, fill: Callable[[Path], None] | None = None) -> None:
-    """Make the folder of a new run, whole or not at all; `fill` puts into it what the run goes on from.
-
-    Its config comes last: a folder counts as a run only when all it needs is there. Meanwhile it is locked.
-    """
-    check_free(folder)
-    contents = {
-        "environment.json": json.dumps(describe_environment(config), indent=2) + "\n",
-        "model.json": card_to_json(prepared.card),
-        **({"splits.json": division_to_json(prepared.division)} if prepared.is_drawn else {}),
-    }
-    _make(folder)
-    with lock(folder):
-        try:
-            for name, content in contents.items():
-                write_aside(folder / name, content)
-            if fill is not None:
-                fill(folder)
-            write_aside(folder / CONFIG, to_json(config))
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-
-
-def is_half_made(folder: Path) -> bool:
-    """Return whether a folder was left by a process that was killed while it made a run of it."""
-    return folder.is_dir() and not (folder / CONFIG).exists() and any(folder.iterdir()) and not is_locked(folder)
-
-
-def load_dataset(config: RunConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
-    """Load the data that a config names."""
-    return datasets.load(config.data, observe=observe)
 
 
 def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
     """Divide the data of a new run, and settle how it is read."""
     division = divide(dataset.table, config.data, seed=config.seed)
-    start = None if config.init_from is None else load_run(config.init_from).card
-    card = make_card(config, dataset, division, start=start)
-    return Prepared(card, division, is_drawn(dataset.table, config.data))
+    return Prepared(_make_card(config, dataset, division), division, is_drawn(dataset.table, config.data))
 
 
 def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared:
     """Return the data of a run as it was divided and read when the run began."""
     card = read_card(folder)
-    check_same_data(card, dataset)
-    return Prepared(card, find_division(config, dataset, folder), is_drawn(dataset.table, config.data))
+    if card.checksum is not None and card.checksum != dataset.checksum:
+        # Its splits would mean other examples.
+        raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")
+    return Prepared(card, _find_division(config, dataset, folder), is_drawn(dataset.table, config.data))
 
 
 def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -> Split:
     """Load one part of a run's dataset, as the run divided it."""
     config = read_config(folder)
-    if data_dir is not None:
-        config = replace(config, data=replace(config.data, data_dir=data_dir))
-    dataset = load_dataset(config)
+    dataset = datasets.load(replace(config.data, data_dir=data_dir or config.data.data_dir))
     prepared = prepare_again(config, dataset, folder)
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     split = {"train": splits.train.labeled(), "validation": splits.validation, "test": splits.test}[name]
@@ -186,25 +150,57 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     network = build_network(config, prepared.card.spec)
     if config.init_from is not None and (folder is None or newest_path(folder / "checkpoints") is None):
         _take_weights(network, prepared.card, config.init_from)
-    _move(network, config)
+    try:
+        network.to(config.device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device is {config.device!r}, which cannot be used here; cpu always can") from error
     splits = make_splits(dataset, prepared.division, prepared.card.format)
-    recorder = ListRecorder() if folder is None else FileRecorder(folder / "metrics.jsonl")
     if config.patience is not None and splits.validation is None:
         raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")
+    recorder = ListRecorder() if folder is None else FileRecorder(folder / "metrics.jsonl")
     return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
-def train_or_resume(session: Session) -> bool:
-    """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
-    folder = session.folder
-    assert folder is not None
-    checkpoint = load_newest(session.checkpoint_folder)
-    if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
-        raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
-    is_done = train(session, checkpoint)
-    if is_done:
-        save_weights(session.network, folder / "model.safetensors")
-    return is_done
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds a run, or anything else."""
+    if (folder / CONFIG).exists():
+        raise UsageError(
+            f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose another --out"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
+
+
+def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: Path | None = None) -> None:
+    """Make the folder of a new run, whole or not at all, perhaps with the pretraining of another one.
+
+    Its config comes last: a folder counts as a run only when all it needs is there. Meanwhile it is locked.
+    """
+    check_free(folder)
+    card = prepared.card._asdict() | {"format": to_plain(prepared.card.format)}
+    contents = {"environment.json": describe_environment(config), CARD: card}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    with lock(folder):
+        try:
+            for name, content in contents.items():
+                write_aside(folder / name, json.dumps(content, indent=2) + "\n")
+            if prepared.is_drawn:
+                rows = {name: rows.tolist() for name, rows in prepared.division._asdict().items()}
+                write_aside(folder / SPLITS, json.dumps(rows) + "\n")
+            if pretrained is not None:
+                _adopt(folder, pretrained)
+            write_aside(folder / CONFIG, to_json(config))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def is_half_made(folder: Path) -> bool:
+    """Return whether a folder was left by a process that was killed while it made a run of it."""
+    return folder.is_dir() and not (folder / CONFIG).exists() and any(folder.iterdir()) and not is_locked(folder)
 
 
 @contextmanager
@@ -215,7 +211,10 @@ def lock(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise cannot_write(folder, error) from error
     try:
-        _lock_or_refuse(handle, folder)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunError(f"another process is training in {folder}; wait for it or stop it first") from error
         yield
     finally:
         os.close(handle)
@@ -230,37 +229,22 @@ def is_locked(folder: Path) -> bool:
         return True
 
 
-def _lock_or_refuse(handle: int, folder: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise RunError(f"another process is training in {folder}; wait for it or stop it first") from error
-
-
-def read_config(folder: Path) -> RunConfig:
-    """Read the config of a run; a folder that is no run, or one of another version, is refused."""
-    path = folder / CONFIG
-    if not path.is_file():
-        raise UsageError(f"{folder} is not a run (it has no config.json); give a folder that `auxrnn train` made")
-    try:
-        values = json.loads(path.read_text())
-        run_format = values["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
-    if run_format not in READABLE_FORMATS:
-        raise RunError(
-            f"{folder} was made by another version of auxrnn (run format {run_format}, here {RUN_FORMAT});"
-            " use that version, or train again"
-        )
-    try:
-        return unflatten({name: value for name, value in values.items() if name != "format"})
-    except (UsageError, TypeError) as error:
-        raise _damaged(path) from error
+def train_or_resume(session: Session) -> bool:
+    """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
+    folder = session.folder
+    assert folder is not None
+    checkpoint = load_newest(session.checkpoint_folder)
+    if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
+        raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
+    is_done = train(session, checkpoint)
+    if is_done:
+        save_weights(session.network, folder / FINAL)
+    return is_done
 
 
 def is_finished(folder: Path) -> bool:
     """Return whether a run has its final weights."""
-    return (folder / "model.safetensors").is_file()
+    return (folder / FINAL).is_file()
 
 
 def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRun:
@@ -273,18 +257,52 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
     if not is_finished(folder):
         raise RunError(f"{folder} has not finished training; `auxrnn resume {folder}` continues it")
     weights = weights or ("best" if (folder / BEST).is_file() else "final")
-    path = folder / (BEST if weights == "best" else "model.safetensors")
+    path = folder / (BEST if weights == "best" else FINAL)
     if not path.is_file():
         raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
     card = read_card(folder)
     network = build_network(config, card.spec)
-    hint = f"delete it and `auxrnn resume {folder}` writes it again" if weights == "final" else "take the final weights"
-    tensors = _read_weights(path, hint=hint)
     try:
-        network.load_state_dict(tensors)
+        network.load_state_dict(safetensors.torch.load_file(path))
+    except (OSError, SafetensorError) as error:
+        resume = f"delete it and `auxrnn resume {folder}` writes it again"
+        raise RunError(f"{path} is damaged; {resume if weights == 'final' else 'take the final weights'}") from error
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
     return TrainedRun(config, card, network, weights)
+
+
+def read_config(folder: Path) -> RunConfig:
+    """Read the config of a run; a folder that is no run, or one of another version, is refused."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise UsageError(f"{folder} is not a run (it has no config.json); give a folder that `auxrnn train` made")
+    try:
+        values = json.loads(path.read_text())
+        run_format = values.pop("format")
+        if run_format in READABLE_FORMATS:
+            return unflatten(values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path) from error
+    raise RunError(
+        f"{folder} was made by another version of auxrnn (run format {run_format}, here {RUN_FORMAT});"
+        " use that version, or train again"
+    )
+
+
+def read_card(folder: Path) -> ModelCard:
+    """Read the card of a run."""
+    path = folder / CARD
+    try:
+        values = json.loads(path.read_text())
+        if "image_format" in values:
+            form = from_plain({"kind": "images"} | values["image_format"])
+            # Runs of the first version are all of images.
+            return ModelCard(tuple(values["class_names"]), form, form.num_steps, None)  # type: ignore[union-attr]
+        classes, form = tuple(values["class_names"]), from_plain(values["format"])
+        return ModelCard(classes, form, values["num_steps"], values["checksum"], values.get("constant_loss", 1.0))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path) from error
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
@@ -307,6 +325,75 @@ def find_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def first_phase(config: RunConfig) -> RunConfig | None:
+    """Return the run that is the pretraining of this one and nothing else; None where there is none.
+
+    It knows nothing of labels, so runs that differ only in what comes after may share it. A run that adopts it goes on
+    from its last checkpoint as if it had been stopped there, and ends with the same bytes as one that pretrained alone.
+    """
+    if config.loss.objective == "none" or not (config.schedule.pretrain_steps or config.schedule.pretrain_epochs):
+        return None
+    usual = flatten(unflatten({"data": ""}))
+    return change(config, **{name: usual[name] for name in OF_LABELS} | WITHOUT_LABELS)
+
+
+def check_pretrained(config: RunConfig, source: Path) -> None:
+    """Refuse a run whose pretraining is not that of this config, or that is not finished, or went beyond it."""
+    wanted, found = first_phase(config), read_config(source)
+    if wanted is None:
+        raise UsageError("--pretrained is for a run with pretraining; give --pretrain-steps and an objective")
+    if found.schedule.train_steps != 0 or not is_finished(source):
+        raise UsageError(f"{source} is not a finished pretraining; make one with --train-steps 0")
+    theirs = flatten(first_phase(found) or found)
+    for name, value in flatten(wanted).items():
+        if name not in WITHOUT_EFFECT and value != theirs[name]:
+            raise UsageError(
+                f"{name} is {value} here and {theirs[name]} in {source}; a first phase can only be shared by runs that"
+                " pretrain alike"
+            )
+
+
+def _adopt(folder: Path, source: Path) -> None:
+    """Put the end of another run's pretraining into the folder of a run to be, as its own newest checkpoint."""
+    tensors = newest_path(source / "checkpoints")
+    assert tensors is not None, "a finished run has a checkpoint"
+    write_aside(folder / "metrics.jsonl", (source / "metrics.jsonl").read_bytes())
+    # The values come last: without them the tensors do not count, and the run would pretrain by itself.
+    for path in (tensors, tensors.with_suffix(".json")):
+        write_aside(folder / "checkpoints" / path.name, path.read_bytes())
+
+
+def _make_card(config: RunConfig, dataset: Dataset, division: Division) -> ModelCard:
+    """Settle how the sequences of a new run are read, learning from its training examples alone.
+
+    A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
+    """
+    form = fitting.settle(dataset.format, config.data)
+    if config.init_from is not None:
+        form = fitting.adopt(form, load_run(config.init_from).card.format)
+    max_length = None if isinstance(form, ImageFormat) else form.max_length
+    rows = division.train
+    kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
+    fitted = fitting.fit(form, kept, config.data)
+    loss = fitting.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
+    return ModelCard(dataset.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
+
+
+def _find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division:
+    """Return the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
+    path = folder / SPLITS
+    if not path.exists():
+        return divide(dataset.table, config.data, seed=config.seed)
+    try:
+        values = json.loads(path.read_text())
+        division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
+        if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
+            raise ValueError("rows that are not there")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path) from error
+    return division
+
+
 def _find_commit() -> str | None:
     """Return the commit of the source this package runs from, where it is a checkout of its own."""
     if not (Path(__file__).parents[2] / ".git").exists():
@@ -318,22 +405,8 @@ def _find_commit() -> str | None:
         return None
 
 
-def _read_weights(path: Path, *, hint: str) -> dict[str, torch.Tensor]:
-    try:
-        return safetensors.torch.load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise RunError(f"{path} is damaged; {hint}") from error
-
-
 def _damaged(path: Path) -> RunError:
-    return RunError(f"{path} is damaged; train again into another folder")
-
-
-def _move(network: Trainable, config: RunConfig) -> None:
-    try:
-        network.to(config.device)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device is {config.device!r}, which cannot be used here; cpu always can") from error
+    return RunError(f"{path} is missing or damaged; train again into another folder")
 
 
 def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:

@@ -12,7 +12,7 @@ from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.protocols import DESK_SCALE, FULL_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DOGS
-from auxrnn.pretrained import first_phase
+from auxrnn.runs import first_phase
 
 SCALES = ("smoke", "desk", "full", "paper")
 PUBLISHED = {

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from auxrnn.config import unflatten
-from auxrnn.runs import load_dataset, open_session, prepare, settle
+from auxrnn.data import datasets
+from auxrnn.runs import open_session, prepare, settle
 from auxrnn.training.cost import Growth, count_evaluations, estimate_growth, estimate_unfused, find_free_memory
 from auxrnn.training.loop import train
 
@@ -46,7 +47,7 @@ def test_the_estimate_is_near_what_a_step_takes(words):
 
 def make_session(**values):
     config = settle(unflatten({"data": "needle", "length": 1000, "train_examples": 100, "batch_size": 2} | values))
-    dataset = load_dataset(config)
+    dataset = datasets.load(config.data)
     return open_session(config, dataset, prepare(config, dataset), None)
 
 

@@ -31,8 +31,8 @@ def error_console() -> "Console":
 
 def load_data(config: "RunConfig") -> "Dataset":
     """Load the data of a run, with progress on the error stream."""
-    from auxrnn import runs
+    from auxrnn.data import datasets
     from auxrnn.progress import ReadingProgress
 
     with ReadingProgress(Path(config.data.data).name, error_console()) as progress:
-        return runs.load_dataset(config, observe=progress.observe)
+        return datasets.load(config.data, observe=progress.observe)

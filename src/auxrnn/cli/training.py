@@ -4,10 +4,9 @@ import contextlib
 import math
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from auxrnn import pretrained, runs
+from auxrnn import runs
 from auxrnn.cli.options import ResumeOptions, TrainOptions
 from auxrnn.cli.output import error_console, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
@@ -38,11 +37,10 @@ def train(options: TrainOptions) -> int:
     config, prepared = plan(config, dataset, minutes=minutes, say=say)
     folder = options.out or _next_free_folder(config)
     if options.pretrained is not None:
-        pretrained.check_fits(config, options.pretrained)
+        runs.check_pretrained(config, options.pretrained)
     session = runs.open_session(config, dataset, prepared, folder)
     _check_memory(config, session)
-    source = options.pretrained
-    runs.create(config, prepared, folder, fill=None if source is None else partial(pretrained.adopt, source=source))
+    runs.create(config, prepared, folder, pretrained=options.pretrained)
     _announce_data(config, dataset, prepared)
     _announce(config, session, minutes=minutes)
     return _train_to_end(session, folder, is_json=options.json)

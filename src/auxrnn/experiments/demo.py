@@ -19,6 +19,7 @@ from rich.console import Console
 
 from auxrnn import runs
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
+from auxrnn.data import datasets
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
@@ -123,7 +124,7 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
             _train_all(folder, planned, console)
     finally:
         seconds = _keep_seconds(folder, time.monotonic() - start if is_new else 0.0)
-    dataset = runs.load_dataset(planned["reconstruct"])
+    dataset = datasets.load(planned["reconstruct"].data)
     errors = _keep_memory(folder)
     rows = [_row(folder, name, planned[name]) for name in SHOWN]
     page = write_demo_page(folder, rows=rows, facts=_facts(folder, dataset, planned), errors=errors)

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from auxrnn import runs
 from auxrnn.config import Auto, RunConfig, Window, unflatten
+from auxrnn.data import datasets
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import table1
 from auxrnn.experiments.catalog import EXPERIMENTS
 from auxrnn.experiments.jobs import Folders, Task, drop_doubles, plan
 from auxrnn.experiments.scales import Scale
-from auxrnn.pretrained import first_phase
 from auxrnn.report.run_records import read_record
+from auxrnn.runs import first_phase
 from auxrnn.training.cost import estimate_growth, find_longest, time_step
 
 PROCESS_BYTES = 500_000_000
@@ -113,7 +114,7 @@ def _read_speeds(folders: Folders) -> Callable[[RunConfig], float]:
 def _measure_speed(model: str, objective: str) -> float:
     """Measure one update of a system with a few synthetic sequences."""
     config = runs.settle(unflatten(MEASURED | {"model": model, "objective": objective}))
-    dataset = runs.load_dataset(config)
+    dataset = datasets.load(config.data)
     session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)
     return find_work(config) / time_step(session, session.phases[-1], total_step=0)
 
@@ -152,7 +153,7 @@ def estimate_bytes(config: RunConfig) -> int:
     """Return what the process of a training will hold; where data cannot be read, the training itself will say so."""
     config = runs.settle(config)
     try:
-        dataset = runs.load_dataset(config)
+        dataset = datasets.load(config.data)
     except (RunError, UsageError):
         return PROCESS_BYTES
     session = runs.open_session(config, dataset, runs.prepare(config, dataset), None)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from auxrnn.config import RunConfig, flatten, unflatten
 from auxrnn.presets import name_system
-from auxrnn.pretrained import WITHOUT_EFFECT, first_phase
+from auxrnn.runs import WITHOUT_EFFECT, first_phase
 
 Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""

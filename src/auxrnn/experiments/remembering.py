@@ -15,7 +15,6 @@ from torch import Tensor
 from auxrnn import runs
 from auxrnn.auxiliary.reconstruct import Reconstruct
 from auxrnn.bptt import states_at
-from auxrnn.cards import read_card
 from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
@@ -25,6 +24,7 @@ from auxrnn.models.network import Network
 from auxrnn.report.canvas import MemoryErrors, memory_errors
 from auxrnn.report.records import Reconstructions
 from auxrnn.report.run_records import read_record
+from auxrnn.runs import read_card
 from auxrnn.structs import Segments
 
 NUM_PICTURES = 8
