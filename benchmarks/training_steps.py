@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from auxrnn.bench import NUM_CLASSES, Call, SpeedSizes, torch_modules
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import RunConfig, Window, decided, unflatten
 from auxrnn.models.network import LossTerms, Network, classification_loss
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.optimizers import RMSProp, back_propagate
 

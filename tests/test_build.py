@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from auxrnn.auxiliary.losses import sum_cross_entropy, sum_squared_error
-from auxrnn.build import build_phases
+from auxrnn.auxiliary.objectives import TokenLoss
+from auxrnn.build import InputSpec, build_network, build_phases
 from auxrnn.config import (
     DESK_PRETRAIN_STEPS,
     DESK_TRAIN_STEPS,
@@ -17,7 +17,6 @@ from auxrnn.config import (
     ScheduleConfig,
 )
 from auxrnn.models.decoder import feed_argmax, feed_sampled, feed_vector
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import evaluate_auxiliary
 
@@ -88,10 +87,13 @@ def test_building_leaves_the_global_generator_alone():
 
 def test_the_input_decides_what_a_token_loss_compares():
     vectors = build_network(make_config(), MNIST).objective
-    assert (vectors.token_loss, vectors.decoder.feedback) == (sum_squared_error, feed_vector)
+    assert (vectors.token_loss, vectors.decoder.feedback) == (TokenLoss(is_token=False), feed_vector)
     text = InputSpec(1, 7, 3, 50)
     characters = build_network(make_config(), text)
-    assert (characters.objective.token_loss, characters.objective.decoder.feedback) == (sum_cross_entropy, feed_sampled)
+    assert (characters.objective.token_loss, characters.objective.decoder.feedback) == (
+        TokenLoss(is_token=True),
+        feed_sampled,
+    )
     assert characters.encoder.embedding.weight_VE.shape == (7, 4)
     assert characters.objective.decoder.head.output.out_features == 7
     greedy = RunConfig(data=DataConfig(data="mnist"), model=TINY, loss=ObjectiveConfig(feedback="argmax"))

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auxrnn.build import build_session
+from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
 from auxrnn.data.sequences import Splits, from_array
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 

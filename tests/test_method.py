@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from auxrnn import PLSTM, RLSTM, Stream
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig, flatten, unflatten
 from auxrnn.models.network import LossTerms
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.planning import choose_sizes
 from auxrnn.presets import find_recipe
 from auxrnn.structs import Draws, SequenceBatch

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from auxrnn import cli, planning, runs
+from auxrnn.build import InputSpec
 from auxrnn.config import DataConfig, RunConfig, flatten, to_flags, unflatten
-from auxrnn.networks import InputSpec
 from auxrnn.planning import Trial, choose_sizes
 from auxrnn.presets import AUTOMATIC, LEARNING, METHOD, PRESETS, find_recipe
 from auxrnn.report.records import read_events

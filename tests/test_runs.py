@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from auxrnn import cli, runs
+from auxrnn.build import build_network
 from auxrnn.config import unflatten
 from auxrnn.data import datasets
-from auxrnn.networks import build_network
 
 SIZES = {"hidden_size": 4, "embedding_size": 4, "head_size": 8, "segment_length": 10, "supervised_window": 5}
 FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]

@@ -2,8 +2,8 @@
 
 import torch
 
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import SequenceBatch
 
 NUM_FEATURES, NUM_CLASSES = 2, 3

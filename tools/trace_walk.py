@@ -19,7 +19,7 @@ TINY = [
     "digits", "--image-size", "7", "--train-examples", "40", "--hidden-size", "4", "--embedding-size", "4",
     "--objective", "reconstruct", "--pretrain-steps", "1", "--train-steps", "1", "--threads", "1",
 ]  # fmt: skip
-LAST = ("training/checkpoint.py", "save_checkpoint")
+LAST = ("training/record.py", "save_checkpoint")
 
 
 class Walk:

@@ -7,10 +7,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxrnn.auxiliary.predict import Predict as Predict
-    from auxrnn.auxiliary.reconstruct import Reconstruct as Reconstruct
+    from auxrnn.auxiliary.objectives import Predict as Predict
+    from auxrnn.auxiliary.objectives import Reconstruct as Reconstruct
     from auxrnn.auxiliary.segments import Geometry as Geometry
     from auxrnn.bptt import final_states as final_states
+    from auxrnn.build import InputSpec as InputSpec
+    from auxrnn.build import build_network as build_network
     from auxrnn.build import build_session as build_session
     from auxrnn.config import RunConfig as RunConfig
     from auxrnn.errors import RunError as RunError
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from auxrnn.models.heads import Head as Head
     from auxrnn.models.network import LossTerms as LossTerms
     from auxrnn.models.network import Network as Network
-    from auxrnn.networks import InputSpec as InputSpec
-    from auxrnn.networks import build_network as build_network
     from auxrnn.runs import load_run as load_run
     from auxrnn.streaming import Stream as Stream
     from auxrnn.structs import Draws as Draws
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from auxrnn.training.phases import true_token_probability as true_token_probability
 
 _MODULES = {
-    "auxiliary.predict": ["Predict"],
-    "auxiliary.reconstruct": ["Reconstruct"],
+    "auxiliary.objectives": ["Predict", "Reconstruct"],
     "auxiliary.segments": ["Geometry"],
     "bptt": ["final_states"],
-    "build": ["build_session"],
+    "build": ["InputSpec", "build_network", "build_session"],
     "config": ["RunConfig"],
     "errors": ["RunError", "UsageError"],
     "estimator": ["AuxRNNClassifier"],
@@ -53,7 +52,6 @@ _MODULES = {
     "models.encoder": ["Encoder", "TokenEmbedding", "VectorEmbedding"],
     "models.heads": ["Head"],
     "models.network": ["LossTerms", "Network"],
-    "networks": ["InputSpec", "build_network"],
     "runs": ["load_run"],
     "streaming": ["Stream"],
     "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],

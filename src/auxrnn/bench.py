@@ -16,11 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from auxrnn import bptt
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import Window, unflatten
 from auxrnn.errors import RunError
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.network import Network
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.streaming import Stream
 from auxrnn.structs import Draws
 

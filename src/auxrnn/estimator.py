@@ -10,12 +10,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from auxrnn.build import build_session
+from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import Auto, GateInit, Objective, Order, Placement, Readout, Window, unflatten
 from auxrnn.data.batches import in_order
 from auxrnn.data.fitting import measure_constant_loss
 from auxrnn.data.sequences import Splits, from_array
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.planning import LARGEST_BATCH, choose_sizes
 from auxrnn.presets import LEARNING, METHOD
 from auxrnn.training.evaluate import predict_probabilities

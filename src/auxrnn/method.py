@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from auxrnn.build import InputSpec, build_parts
 from auxrnn.config import (
     DataConfig,
     GateInit,
@@ -21,7 +22,6 @@ from auxrnn.config import (
     Window,
 )
 from auxrnn.models.network import UNLABELED, LossTerms, Network
-from auxrnn.networks import InputSpec, build_parts
 from auxrnn.presets import METHOD
 from auxrnn.structs import Draws, LossSum, SequenceBatch
 

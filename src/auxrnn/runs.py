@@ -26,7 +26,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
-from auxrnn.build import build_session
+from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import (
     READABLE_FORMATS,
     RUN_FORMAT,
@@ -49,10 +49,8 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
-from auxrnn.networks import InputSpec, build_network
-from auxrnn.training.checkpoint import load_newest, newest_path
 from auxrnn.training.loop import BEST, Session, save_weights, train
-from auxrnn.training.record import FileRecorder, ListRecorder
+from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newest_path
 
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")

@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.auxiliary.losses import find_targets, sum_cross_entropy, sum_squared_error
+from auxrnn.auxiliary.objectives import TokenLoss, find_targets
 from auxrnn.structs import LossSum, Segments
 
 V = 5
+SQUARED, CROSS_ENTROPY = TokenLoss(is_token=False), TokenLoss(is_token=True)
 
 
 def make_segments(lengths):
@@ -22,8 +23,8 @@ def make_segments(lengths):
 def make_tokens(kind, num_segments, num_steps):
     output_MSO = torch.randn(num_segments, num_steps, V, dtype=torch.float64)
     if kind == "squared":
-        return sum_squared_error, output_MSO, torch.randn_like(output_MSO)
-    return sum_cross_entropy, output_MSO, torch.randint(V, (num_segments, num_steps))
+        return SQUARED, output_MSO, torch.randn_like(output_MSO)
+    return CROSS_ENTROPY, output_MSO, torch.randint(V, (num_segments, num_steps))
 
 
 @pytest.mark.parametrize("kind", ["squared", "cross_entropy"])
@@ -46,7 +47,7 @@ def test_a_batch_loss_is_the_token_weighted_mean_of_its_parts(kind, lengths, dat
 def test_squared_error_is_summed_over_channels_and_tokens():
     output_MSD = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]])
     target_MSD = torch.tensor([[[0.0, 4.0, 3.0], [0.0, 3.0, 0.0]]])
-    loss = sum_squared_error(output_MSD, target_MSD, torch.ones(1, 2, dtype=torch.bool))
+    loss = SQUARED(output_MSD, target_MSD, torch.ones(1, 2, dtype=torch.bool))
     assert float(loss.total) == (1 + 4) + (9 + 1)
     assert int(loss.num_tokens) == 2
     assert float(loss.mean()) == 7.5
@@ -54,7 +55,7 @@ def test_squared_error_is_summed_over_channels_and_tokens():
 
 def test_cross_entropy_equals_torch_on_the_flattened_tokens():
     _, output_MSV, target_MS = make_tokens("cross_entropy", 3, 4)
-    loss = sum_cross_entropy(output_MSV, target_MS, torch.ones(3, 4, dtype=torch.bool))
+    loss = CROSS_ENTROPY(output_MSV, target_MS, torch.ones(3, 4, dtype=torch.bool))
     expected = F.cross_entropy(output_MSV.reshape(12, V), target_MS.reshape(12), reduction="sum")
     torch.testing.assert_close(loss.total, expected, rtol=1e-12, atol=1e-12)
     assert int(loss.num_tokens) == 12

@@ -4,9 +4,7 @@ import pytest
 import torch
 
 import slow_reference as slow
-from auxrnn.auxiliary.losses import sum_cross_entropy, sum_squared_error
-from auxrnn.auxiliary.predict import Predict
-from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.auxiliary.objectives import Predict, Reconstruct, TokenLoss
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.bptt import states_at
 from auxrnn.models.cells.lstm import LSTM
@@ -35,7 +33,7 @@ def make_reconstruct(
     decoder = Decoder(LSTM(E, hidden_size=H, num_layers=decoder_layers), head=head, feedback=feedback)
     return Reconstruct(
         decoder,
-        token_loss=sum_squared_error if is_vector else sum_cross_entropy,
+        token_loss=TokenLoss(is_token=not is_vector),
         geometry=Geometry(num_segments, length),
         placement=placement,
         order=order,
@@ -47,7 +45,7 @@ def make_predict(*, window=3, num_segments=2, length=6, num_upper=1):
     upper = LSTM(H, hidden_size=H, num_layers=num_upper) if num_upper else None
     head = Head(H, head_size=6, output_size=D, drop_connect=0.5)
     geometry = Geometry(num_segments, length)
-    return Predict(upper, head=head, token_loss=sum_squared_error, geometry=geometry, window=window).double()
+    return Predict(upper, head=head, token_loss=TokenLoss(is_token=False), geometry=geometry, window=window).double()
 
 
 def make_batch(*, length=T, first_B=None):

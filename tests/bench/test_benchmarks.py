@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from auxrnn.bench import compare_forward, make_problem, run_ours
+from auxrnn.build import InputSpec, build_network
 from auxrnn.models.network import LossTerms, classification_loss
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.optimizers import back_propagate
 from benchmarks import __main__ as command

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from auxrnn.kernels.calls import WORTH_A_THREAD
+from auxrnn.kernels.library import WORTH_A_THREAD
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Embedding, TokenEmbedding, VectorEmbedding

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from auxrnn.kernels.calls import WORTH_A_THREAD
+from auxrnn.kernels.library import WORTH_A_THREAD
 from auxrnn.structs import RNNState, StateQuery
 from stacks import Sizes, assert_same_bytes, draw_pass, gradients
 

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from auxrnn.auxiliary.losses import sum_squared_error
-from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.auxiliary.objectives import Reconstruct, TokenLoss
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
@@ -109,7 +108,7 @@ def reconstruction(true_probability):
     decoder = Decoder(LSTM(E, hidden_size=H, num_layers=1), head=head, feedback=feed_vector)
     geometry = Geometry(1, S)
     objective = Reconstruct(
-        decoder, token_loss=sum_squared_error, geometry=geometry, placement="past", order="forward", window=2
+        decoder, token_loss=TokenLoss(is_token=False), geometry=geometry, placement="past", order="forward", window=2
     ).double()
     batch = SequenceBatch(torch.randn(M, 3 * S, D, dtype=torch.float64), torch.zeros(M, dtype=torch.long))
     segments = objective.sample(batch.length_B, rng=draws.rng("segments"))

@@ -5,9 +5,9 @@ import sys
 
 import torch
 
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import unflatten
 from auxrnn.models.network import LossTerms
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.cost import read_memory, reset_peak
 from auxrnn.training.optimizers import RMSProp, back_propagate

@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from auxrnn.build import InputSpec, build_network
 from auxrnn.config import unflatten
 from auxrnn.models.network import LossTerms, classification_loss
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.structs import Draws, SequenceBatch
 
 SPEC = InputSpec(0, 9, 3, 70)

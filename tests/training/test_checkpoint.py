@@ -5,7 +5,7 @@ import logging
 import pytest
 import torch
 
-from auxrnn.training.checkpoint import Checkpoint, load_newest, newest_path, save_checkpoint
+from auxrnn.training.record import Checkpoint, load_newest, newest_path, save_checkpoint
 
 
 def make_checkpoint(number):

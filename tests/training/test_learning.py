@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import learning_checks
-from auxrnn.build import build_session
+from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, ScheduleConfig, SegmentConfig
 from auxrnn.data.sequences import Splits, from_array
-from auxrnn.networks import InputSpec, build_network
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 from learning_checks import CHECKS, DBPEDIA_PART

@@ -3,13 +3,13 @@
 from typing import Any
 
 from auxrnn import runs
+from auxrnn.build import count_weights
 from auxrnn.cli.options import CostOptions, ModelsOptions
 from auxrnn.cli.output import load_data, print_json, say
 from auxrnn.config import RunConfig
 from auxrnn.errors import UsageError
 from auxrnn.experiments import parameters
 from auxrnn.files import describe_bytes
-from auxrnn.networks import count_weights
 from auxrnn.planning import plan
 from auxrnn.presets import PRESETS, name_system
 from auxrnn.progress import describe_seconds

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from auxrnn import runs
+from auxrnn.build import count_weights
 from auxrnn.cli.options import ResumeOptions, TrainOptions
 from auxrnn.cli.output import error_console, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
@@ -15,7 +16,6 @@ from auxrnn.data.splits import drawn_parts
 from auxrnn.data.summary import describe_alphabet, describe_division, describe_skipped, measure_lengths
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import describe_bytes
-from auxrnn.networks import count_weights
 from auxrnn.planning import DEFAULT_MINUTES, plan
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, name_system
 from auxrnn.progress import TrainingProgress, describe_scores, describe_seconds

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from auxrnn.build import InputSpec, build_network, count_weights
 from auxrnn.config import unflatten
-from auxrnn.networks import InputSpec, build_network, count_weights
 from auxrnn.presets import PRESETS, ModelName, name_system
 
 MNIST = InputSpec(1, None, 10, 784)

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from auxrnn import runs
-from auxrnn.auxiliary.reconstruct import Reconstruct
+from auxrnn.auxiliary.objectives import Reconstruct
 from auxrnn.bptt import states_at
 from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat

@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from auxrnn.kernels import library
-from auxrnn.kernels.calls import Call, LayerPass, get_kernel, point_at_layers
-from auxrnn.kernels.library import BackwardCall, check
+from auxrnn.kernels.library import BackwardCall, Call, LayerPass, check, get_kernel, point_at_layers
 from auxrnn.structs import RNNState, StateQuery, Steps
 
 # Rules of feedback, as the kernel numbers them.

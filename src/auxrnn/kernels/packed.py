@@ -7,8 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from auxrnn.kernels.calls import as_plain, count_threads, get_kernel, point_at_head, point_at_layers
-from auxrnn.kernels.library import OUT_OF_MEMORY, ForwardCall, check
+from auxrnn.kernels.library import (
+    OUT_OF_MEMORY,
+    ForwardCall,
+    as_plain,
+    check,
+    count_threads,
+    get_kernel,
+    point_at_head,
+    point_at_layers,
+)
 from auxrnn.structs import RNNState, Steps
 
 

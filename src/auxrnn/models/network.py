@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from auxrnn import bptt
-from auxrnn.auxiliary.objective import Objective
+from auxrnn.auxiliary.objectives import Objective
 from auxrnn.config import Readout, Window
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.heads import Head

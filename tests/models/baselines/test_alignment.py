@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from auxrnn.models.baselines.alignment import align_left, average_real, clear_padding, find_real, fix_length
+from auxrnn.models.baselines.layers import align_left, average_real, clear_padding, find_real, fix_length
 
 FIRST = [0, 3, 6]
 B, T, D = 3, 7, 2

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from auxrnn.models.baselines.dropout import LEVELS, Dropout
+from auxrnn.models.baselines.layers import LEVELS, Dropout
 
 NUM = 200_003  # not a multiple of four
 

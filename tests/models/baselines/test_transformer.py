@@ -7,8 +7,8 @@ import torch
 from attention_models import FUSED, Operations, check_equal, check_linear_cost, check_rows_alone, make_transformer
 from torch import nn
 
-from auxrnn.models.baselines.alignment import find_real
 from auxrnn.models.baselines.attention import Projections, StepEmbedding, compute_positions
+from auxrnn.models.baselines.layers import find_real
 from auxrnn.models.baselines.transformer import Transformer
 from auxrnn.models.heads import Head
 

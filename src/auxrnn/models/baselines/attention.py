@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import align_left, average_real, find_real
-from auxrnn.models.baselines.dropout import Dropout
+from auxrnn.models.baselines.layers import Dropout, align_left, average_real, find_real
 from auxrnn.structs import Steps
 
 NORM_EPSILON = 1e-6

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import fix_length
-from auxrnn.models.baselines.dropout import Dropout
+from auxrnn.models.baselines.layers import Dropout, fix_length
 
 
 class ConvolutionSizes(NamedTuple):

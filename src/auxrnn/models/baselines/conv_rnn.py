@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import align_left, find_real, fix_length
-from auxrnn.models.baselines.dropout import Dropout
+from auxrnn.models.baselines.layers import Dropout, align_left, find_real, fix_length
 
 KERNEL_SIZES = (5, 5, 3)
 POOL_SIZE = 2

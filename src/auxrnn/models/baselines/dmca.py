@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import clear_padding
 from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, Projections, StepEmbedding, attend
-from auxrnn.models.baselines.dropout import Dropout
+from auxrnn.models.baselines.layers import Dropout, clear_padding
 from auxrnn.structs import Steps
 
 INNER_KERNEL, OUTER_KERNEL = 3, 31

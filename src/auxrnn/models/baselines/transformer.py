@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, SelfAttention, StepEmbedding
-from auxrnn.models.baselines.dropout import Dropout
+from auxrnn.models.baselines.layers import Dropout
 from auxrnn.structs import Steps
 
 

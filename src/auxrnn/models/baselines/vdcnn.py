@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.alignment import fix_length
+from auxrnn.models.baselines.layers import fix_length
 
 KERNEL_SIZE = 3
 NUM_FILTERS = (64, 128, 256, 512)

@@ -1,11 +1,11 @@
-"""Rows that end together, moved so that they begin together, and cut or padded to one length."""
+"""What the baselines share: rows moved so that they begin together, masks of what is real, and a cheap dropout."""
 
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
 
 from auxrnn.structs import Steps
 
@@ -55,3 +55,37 @@ def average_real(x_BTH: Float[Tensor, "B T H"], real_BT: Bool[Tensor, "B T"] | N
     if real_BT is None:
         return x_BTH.mean(dim=1)
     return clear_padding(x_BTH, real_BT).sum(dim=1) / real_BT.sum(dim=1, keepdim=True)
+
+
+LEVELS = 1 << 16
+"""Of a mask's 16 random bits; four elements share one draw of 64."""
+SMALLEST_64, SMALLEST_16 = -(1 << 63), -(1 << 15)
+
+
+class Dropout(nn.Module):
+    """Clear each element with probability `rate` and scale up the rest so that the mean stays; nothing in evaluation.
+
+    On a processor the rate is rounded to a multiple of 1 / 65,536, and the scale with it.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        if not 0 <= rate < 1:
+            raise ValueError(f"rate is {rate}; it must be from 0 to below 1")
+        self.rate = rate
+
+    def forward(self, x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+        """Draw from torch's own generator."""
+        if not self.training or not self.rate:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.rate)
+        num_cleared = min(round(self.rate * LEVELS), LEVELS - 1)
+        return x * draw_kept(x, num_cleared).to(x.dtype).mul_(LEVELS / (LEVELS - num_cleared))
+
+
+def draw_kept(x: Shaped[Tensor, "..."], num_cleared: int) -> Shaped[Tensor, "..."]:
+    """Draw for each element whether it is kept, which it is at all but `num_cleared` of the levels."""
+    num_draws = -(-x.numel() // 4)
+    bits = torch.empty(num_draws, dtype=torch.int64).random_(SMALLEST_64, None).view(torch.int16)
+    return (bits[: x.numel()] >= SMALLEST_16 + num_cleared).view(x.shape)
