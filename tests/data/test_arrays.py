@@ -123,7 +123,7 @@ def test_arrays_are_found_by_their_usual_names(tmp_path, x_name, y_name, lengths
     assert labels(examples) == ["0", "2", "1"]
 
 
-def test_plain_names_win_over_other_names(tmp_path):
+def test_the_plainest_name_wins(tmp_path):
     path = save(tmp_path / "data.npz", x=X_NTD, data=X_NTD[:1], y=Y_N, labels=np.array(["a", "b", "c"]))
     assert labels(read(path)[1]) == ["0", "2", "1"]
 
@@ -142,7 +142,7 @@ def test_parts_come_from_the_names_and_in_their_order(tmp_path, form):
     assert [len(example.value_T) for example in examples] == [1, 3, 2, 4, 4, 4, 4, 4]
     sizes = "(3 train, 2 validation, 1 test, 2 unlabeled)"
     assert understood.description == f"arrays, 8 sequences of up to 4 steps of 2 channels {sizes}"
-    assert understood.num_bytes == 4 * 2 * (1 + 3 + 2 + 5 * 4)
+    assert understood.num_bytes == 4 * 2 * (3 * 3 + 5 * 4)
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,12 @@ def test_padding_is_left_out_and_may_hold_anything(tmp_path):
     understood, examples = read(save(tmp_path / "data.npz", x=x, y=Y_N, lengths=np.array([2, 1, 3], dtype=np.uint8)))
     assert values(examples) == [[[1], [2]], [[3]], [[4], [5], [6]]]
     assert understood.description == "arrays, 3 sequences of up to 3 steps of 1 channel"
-    assert understood.num_bytes == 4 * 6
 
 
 def test_sequences_of_length_zero_are_left_out_and_counted(tmp_path):
     path, problems = save(tmp_path / "data.npz", x=X_NTD, y=Y_N, lengths=np.array([2, 0, 4])), Problems()
-    understood, examples = read(path, problems=problems)
+    _, examples = read(path, problems=problems)
     assert labels(examples) == ["0", "1"]
-    assert understood.num_bytes == 4 * 2 * 6
     assert problems.skipped == [f"{path}, x, example 1 is empty"]
 
 
@@ -210,35 +208,33 @@ WRONG = {
     "words": ({"x": np.full((3, 2), "a")}, "x holds values of type str"),
     "dates": ({"x": np.zeros((3, 2), dtype="M8[s]")}, "x holds values of type datetime64"),
     "records": ({"x": np.zeros((3, 2), dtype=[("a", "f4")])}, "x holds values of type void"),
-    "no-axes": ({"x": np.array(1.0)}, "x has the shape []; give it the shape [N, T] or [N, T, D]"),
+    "no-axes": ({"x": np.array(1.0)}, "x has no entries, with the shape []"),
     "one-axis": ({"x": np.arange(3)}, "x has the shape [3]"),
     "four-axes": ({"x": np.zeros((3, 2, 2, 1))}, "x has the shape [3, 2, 2, 1]"),
-    "no-sequences": ({"x": X_NTD[:0]}, "x is empty, with the shape [0, 4, 2]"),
-    "no-steps": ({"x": X_NTD[:, :0]}, "x is empty, with the shape [3, 0, 2]"),
-    "no-channels": ({"x": X_NTD[:, :, :0]}, "x is empty, with the shape [3, 4, 0]"),
+    "no-sequences": ({"x": X_NTD[:0]}, "x has no entries, with the shape [0, 4, 2]"),
+    "no-steps": ({"x": X_NTD[:, :0]}, "x has no entries, with the shape [3, 0, 2]"),
+    "no-channels": ({"x": X_NTD[:, :, :0]}, "x has no entries, with the shape [3, 4, 0]"),
     "one-hot": ({"x": X_NTD, "y": np.eye(3)}, "y has the shape [3, 3] where [3] is needed"),
-    "one-label": ({"x": X_NTD, "y": np.array(1)}, "y has the shape [] where [3] is needed"),
-    "few-labels": ({"x": X_NTD, "y": Y_N[:2]}, "y has 2 entries where there are 3 sequences"),
+    "one-label": ({"x": X_NTD, "y": np.array(1)}, "y has no entries, with the shape []"),
+    "few-labels": ({"x": X_NTD, "y": Y_N[:2]}, "y has the shape [2] where [3] is needed"),
     "complex-labels": ({"x": X_NTD, "y": Y_N * 1j}, "y holds values of type complex128"),
     "half-labels": ({"x": X_NTD, "y": Y_N / 2}, "x, example 2 has the label 0.5; save whole numbers"),
     "endless-labels": ({"x": X_NTD, "y": Y_N * np.array([1, np.inf, 1])}, "x, example 1 has the label inf"),
     "broken-words": ({"x": X_NTD, "y": np.array([b"a", b"\xff", b"c"])}, "x, example 1 has a label that is not valid"),
     "half-a-character": ({"x": X_NTD, "y": np.array(["a", "b", "\ud800"])}, "2 has a label that is not valid"),
-    "few-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N[:2]}, "lengths has 2 entries where there are 3"),
+    "few-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N[:2]}, "lengths has the shape [2] where [3] is needed"),
     "broken-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 0.5}, "lengths holds values of type float64"),
     "long": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 3}, "x, example 1 has the length 5; give it a length"),
     "negative": ({"x": X_NTD, "y": Y_N, "lengths": Y_N - 1}, "x, example 0 has the length -1; give it a length"),
-    "nan": ({"x": np.array([[1, 2], [3, np.nan], [0, 0]]), "y": Y_N}, "x, example 1 has NaN at step 1; fill it in"),
-    "endless": ({"x": np.array([[1, 2], [3, 0], [-np.inf, 0]]), "y": Y_N}, "2 has an infinite value at step 0"),
-    "channel": ({"x": np.where(X_NTD == 13, np.nan, X_NTD), "y": Y_N}, "x, example 1 has NaN at step 2, channel 1"),
-    "too-large": ({"x": X_NTD.astype("f8") * 1e38, "y": Y_N}, "has 4e+38, too large for 32-bit floats, at step 2, ch"),
-    "two-x": ({"X": X_NTD, "data": X_NTD}, "holds both X and data; keep one of them"),
-    "two-val": ({"x_val": X_NTD, "x_valid": X_NTD}, "holds both x_val and x_valid; keep one of them"),
-    "x-and-test": ({"x": X_NTD, "x_test": X_NTD}, "holds both x and x_test; call the first x_train"),
-    "no-x": ({"a": X_NTD, "b": Y_N}, "holds 2 arrays (a, b) and none called x"),
-    "y-only": ({"y": Y_N}, "holds no array called x"),
-    "nothing": ({}, "holds no array called x"),
-    "channels": ({"x_train": X_NTD, "x_test": X_NTD[..., 0]}, "x_test has 1 channel and"),
+    "nan": ({"x": np.array([[1, 2], [3, np.nan], [0, 0]]), "y": Y_N}, "1 has nan at step 1, channel 0; fill it in"),
+    "endless": ({"x": np.array([[1, 2], [3, 0], [-np.inf, 0]]), "y": Y_N}, "2 has -inf at step 0"),
+    "channel": ({"x": np.where(X_NTD == 13, np.nan, X_NTD), "y": Y_N}, "x, example 1 has nan at step 2, channel 1"),
+    "too-large": ({"x": X_NTD.astype("f8") * 1e38, "y": Y_N}, "has 4e+38 at step 2, channel 0; fill it in, scale"),
+    "x-and-test": ({"x": X_NTD, "x_test": X_NTD}, "holds x beside x_test; call the first x_train"),
+    "no-x": ({"a": X_NTD, "b": Y_N}, "holds the arrays ['a', 'b'] and none called x"),
+    "y-only": ({"y": Y_N}, "and none called x"),
+    "nothing": ({}, "and none called x"),
+    "channels": ({"x_train": X_NTD, "x_test": X_NTD[..., 0]}, "x_test has 1 channel instead of 2"),
 }  # fmt: skip
 
 
@@ -251,7 +247,7 @@ def test_wrong_arrays_are_refused_by_file_name_and_example(tmp_path, assert_one_
     assert_one_sentence(error, path, part)
 
 
-@pytest.mark.parametrize("kind", ["pickled-y", "one-axis", "few-labels", "half-labels", "long", "nan", "too-large"])
+@pytest.mark.parametrize("kind", ["pickled-y", "one-axis", "few-labels", "half-labels", "long"])
 def test_in_a_folder_the_file_is_the_name(tmp_path, assert_one_sentence, kind):
     arrays, part = WRONG[kind]
     path = save_folder(tmp_path / "data", **arrays)
@@ -267,26 +263,18 @@ def test_a_patient_reader_finds_all_wrong_examples(tmp_path):
     path, problems = save(tmp_path / "data.npz", x=x, y=y, lengths=lengths), Problems(is_patient=True)
     assert [example.place for example in read(path, problems=problems)[1]] == [f"{path}, x, example 0"]
     assert [sentence.partition(";")[0].removeprefix(f"{path}, ") for sentence in problems.refused] == [
-        "x, example 1 has NaN at step 0",
+        "x, example 1 has nan at step 0, channel 0",
         "x, example 2 has the label 0.5",
-        "x, example 3 has an infinite value at step 1",
+        "x, example 3 has inf at step 1, channel 0",
         "x, example 4 has the length 9",
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "x_name", "cure"),
-    [
-        ("data.npz", "x", 'np.savez("data.npz", x=x, y=y)'),
-        ("data.npz", "arr_0", 'np.savez("data.npz", x=x, y=y)'),
-        ("data.npz", "X_test", 'np.savez("data.npz", X_test=..., y_test=...)'),
-        ("data/x.npy", "x", 'np.save("y.npy", y)'),
-        ("data/x_val.npy", "x_val", 'np.save("y_val.npy", y)'),
-        ("data/heart.npy", "heart", 'np.save("heart_y.npy", y)'),
-        ("data", "x_train", 'np.save("y_train.npy", y)'),
-    ],
+    ("name", "x_name"),
+    [("data.npz", "arr_0"), ("data.npz", "X_test"), ("data/x_val.npy", "x_val"), ("data", "x_train")],
 )
-def test_missing_labels_are_wrong_usage_where_they_are_needed(tmp_path, assert_one_sentence, name, x_name, cure):
+def test_missing_labels_are_wrong_usage_where_they_are_needed(tmp_path, assert_one_sentence, name, x_name):
     path = tmp_path / name
     if path.suffix == ".npz":
         save(path, **{x_name: X_NTD})
@@ -294,5 +282,5 @@ def test_missing_labels_are_wrong_usage_where_they_are_needed(tmp_path, assert_o
         save_folder(tmp_path / "data", **{x_name: X_NTD})
     with pytest.raises(UsageError) as error:
         read(path)
-    assert_one_sentence(error, "has no labels", cure)
+    assert_one_sentence(error, "has no labels; add them: np.savez")
     assert labels(read(path, has_labels=False)[1]) == [None] * 3

@@ -195,21 +195,14 @@ def test_a_size_that_only_the_archive_claims_is_refused(tmp_path, assert_one_sen
 
 
 def test_what_must_be_loaded_at_once_has_a_limit(tmp_path, assert_one_sentence, monkeypatch):
-    monkeypatch.setattr(npy, "LARGEST_LOADED", X_NT.nbytes - 1)
+    monkeypatch.setattr(npy, "LARGEST_BLOCK", X_NT.nbytes - 1)
+    monkeypatch.setattr(npy, "BLOCK_BYTES", 4096)
     np.savez(tmp_path / "rows.npz", x=X_NT)
     assert len(read(tmp_path / "rows.npz")) == 5
     np.savez(tmp_path / "columns.npz", x=np.asfortranarray(X_NT))
     assert_one_sentence(refuse(tmp_path / "columns.npz"), "columns.npz, x takes 16,000 bytes", "ascontiguousarray")
     np.save(tmp_path / "columns.npy", np.asfortranarray(X_NT))
     assert len(read(tmp_path / "columns.npy")) == 5
-
-
-def test_a_single_sequence_has_a_limit(tmp_path, assert_one_sentence):
-    path = tmp_path / "x.npy"
-    with path.open("wb") as file:
-        file.write(header("|u1", (1, 2**28 + 1)))
-        file.truncate(file.tell() + 2**28 + 1)
-    assert_one_sentence(refuse(path), path, "sequences of 1,073,741,828 bytes")
 
 
 def test_an_abandoned_reader_leaves_no_file_open(tmp_path):

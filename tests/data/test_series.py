@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from auxrnn.data.series import Moments, SeriesFormat
+from auxrnn.data.series import SeriesFormat, fit_scale
 
 DOUBLE = 2.0**-52
 """The distance from 1 to the next double."""
@@ -18,10 +18,7 @@ BLOCKS = arrays(
 
 
 def fit(*blocks, num_channels=None):
-    moments = Moments(num_channels or blocks[0].shape[1])
-    for block_KD in blocks:
-        moments.add(block_KD)
-    return moments.fit(SeriesFormat(num_channels or blocks[0].shape[1], max_length=5))
+    return fit_scale(SeriesFormat(num_channels or blocks[0].shape[1], max_length=5), blocks)
 
 
 @given(value_KD=BLOCKS, cuts=st.lists(st.integers(0, 20), max_size=5))

@@ -7,7 +7,7 @@ from auxrnn.config import DataConfig
 from auxrnn.data.formats import Format, kind_of
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split
-from auxrnn.data.series import Moments, SeriesFormat
+from auxrnn.data.series import SeriesFormat, fit_scale
 from auxrnn.data.texts import NUM_CODE_POINTS, TextFormat, choose_alphabet
 from auxrnn.errors import UsageError
 
@@ -34,10 +34,7 @@ def fit(form: Format, train: Split, data: DataConfig) -> Format:
         alphabet = choose_alphabet(count_all_characters(train), most=data.alphabet_size)
         return form._replace(alphabet=alphabet)
     if isinstance(form, SeriesFormat) and form.mean is None:
-        moments = Moments(form.num_channels)
-        for value_KD in train.values():
-            moments.add(value_KD)
-        return moments.fit(form)
+        return fit_scale(form, train.values())
     return form
 
 

@@ -3,6 +3,7 @@
 Dimension letters: `K` steps of many series, one after the other, `D` channels of a step.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,44 +24,37 @@ class SeriesFormat(NamedTuple):
     """How many steps of a series are read: the first ones."""
 
 
-class Moments:
-    """Mean and standard deviation of each channel, from blocks of any size, in double precision."""
+def fit_scale(form: SeriesFormat, blocks: Iterable[Float32[np.ndarray, "_ D"]]) -> SeriesFormat:
+    """Return the format that scales by mean and deviation of all steps; a channel that never changes is only moved.
 
-    def __init__(self, num_channels: int) -> None:
-        self._count = 0
-        self._mean_D = np.zeros(num_channels)
-        self._square_D = np.zeros(num_channels)
-
-    def add(self, value_KD: Float32[np.ndarray, "K D"]) -> None:
-        """Count some steps (Chan et al., 1983: sums of squares around the mean, merged)."""
+    Blocks of any size are counted in double precision (Chan et al., 1983: squares around the mean, merged).
+    """
+    count, mean_D, square_D = 0, np.zeros(form.num_channels), np.zeros(form.num_channels)
+    for value_KD in blocks:
         if not len(value_KD):
-            return
+            continue
         block_KD: Float64[np.ndarray, "K D"] = value_KD.astype(np.float64)
-        mean_D = block_KD.mean(axis=0)
-        shift_D = mean_D - self._mean_D
-        total = self._count + len(block_KD)
-        self._square_D += ((block_KD - mean_D) ** 2).sum(axis=0) + shift_D**2 * self._count * len(block_KD) / total
-        self._mean_D += shift_D * len(block_KD) / total
-        self._count = total
-
-    def fit(self, series_format: SeriesFormat) -> SeriesFormat:
-        """Return the format that scales by what was counted; a channel that never changes is only moved to zero."""
-        deviation_D = np.sqrt(self._square_D / max(self._count, 1))
-        # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
-        deviation_D = np.where(deviation_D > 0, deviation_D, 1.0)
-        return series_format._replace(mean=tuple(self._mean_D.tolist()), deviation=tuple(deviation_D.tolist()))
+        block_mean_D, total = block_KD.mean(axis=0), count + len(block_KD)
+        shift_D = block_mean_D - mean_D
+        square_D += ((block_KD - block_mean_D) ** 2).sum(axis=0) + shift_D**2 * count * len(block_KD) / total
+        mean_D += shift_D * len(block_KD) / total
+        count = total
+    deviation_D = np.sqrt(square_D / max(count, 1))
+    # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
+    deviation_D = np.where(deviation_D > 0, deviation_D, 1.0)
+    return form._replace(mean=tuple(mean_D.tolist()), deviation=tuple(deviation_D.tolist()))
 
 
-def fit_channels(num_channels: int, like: object, *, place: str) -> SeriesFormat:
-    """Return the format of series with so many channels: `like`, if it is given, which must fit them."""
-    if like is None:
-        return SeriesFormat(num_channels)
-    if not isinstance(like, SeriesFormat):
-        raise UsageError(f"{place} holds series of numbers; give the same kind of data as the training data")
-    if like.num_channels != num_channels:
-        what = f"{count_channels(num_channels)} instead of {count_channels(like.num_channels)}"
-        raise RunError(f"{place} has {what}; give the channels of the training data, in their order")
-    return like
+def fit_channels(places: Sequence[tuple[str, int]], like: object) -> SeriesFormat:
+    """Return the format of series at some places, each with its number of channels; `like` is kept, and must fit."""
+    if not isinstance(like, SeriesFormat | None):
+        raise UsageError(f"{places[0][0]} holds series of numbers; give the same kind of data as the training data")
+    form = like or SeriesFormat(places[0][1])
+    for place, num_channels in places:
+        if num_channels != form.num_channels:
+            what = f"{count_channels(num_channels)} instead of {count_channels(form.num_channels)}"
+            raise RunError(f"{place} has {what}; give the channels of the training data, in their order")
+    return form
 
 
 def count_channels(number: int) -> str:

@@ -1,16 +1,17 @@
 """Time series in the .ts format of the UCR and UEA archives: a header of `@` lines, then one case per line.
 
 A case is its channels, separated by ":", of values separated by ",", and the class last. Lengths may differ from
-case to case; what a header says of them is wrong in some files of the archives, and not needed.
+case to case; what a header says of lengths and channels is wrong in some files of the archives, and not needed.
 """
 
-import re
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
 from auxrnn.data.formats import Format
@@ -19,33 +20,12 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 
 LONGEST_LINE = 2**26
-MISSING = ("", "?", "nan")
 HOW_TO_WRITE = (
     "write lines such as @problemName NAME and @classLabel true A B, a line @data, and then one case per line"
 )
 
-
-class TaggedLine(NamedTuple):
-    """A line that is neither blank nor a comment."""
-
-    place: str
-    text: str
-
-
-class SeriesHeader(NamedTuple):
-    """What a file says of its cases."""
-
-    num_channels: int | None
-    has_classes: bool
-    has_targets: bool
-    """Whether a case ends with a number to predict instead of a class; it is not used."""
-    classes: frozenset[str]
-    """The classes that may come; empty where any may."""
-
-    @property
-    def has_last(self) -> bool:
-        """Whether a case has a field after its channels."""
-        return self.has_classes or self.has_targets
+Lines = Iterator[tuple[str, str]]
+"""Lines that are neither blank nor comments, each with its place."""
 
 
 class SeriesFile(NamedTuple):
@@ -53,8 +33,11 @@ class SeriesFile(NamedTuple):
 
     path: Path
     part: Part | None
-    header: SeriesHeader
+    has_classes: bool
+    has_last: bool
+    """Whether a case has a field after its channels: a class, or a number to predict, which is not used."""
     num_channels: int
+    """Of the first case; all others must have as many."""
     num_values: int
     """About how many values it holds: as if all cases were like the first."""
 
@@ -65,20 +48,13 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
     Labels that are there are read in any case; `has_labels` says whether they must be.
     """
     paths: list[tuple[Part | None, Path]] = [(None, files)] if isinstance(files, Path) else [*files.items()]
-    if not paths:
-        raise UsageError("no .ts files are given; name at least one")
 
     def read(problems: Problems, like: Format | None) -> Understood:
         opened = [_open(path, part, needs_labels=has_labels and part != "unlabeled") for part, path in paths]
-        num_channels = opened[0].num_channels
-        for file in opened[1:]:
-            if file.num_channels != num_channels:
-                found = f"{count_channels(file.num_channels)} and {opened[0].path} {count_channels(num_channels)}"
-                raise RunError(f"{file.path} has {found}; give all files the same channels")
-        series_format = fit_channels(num_channels, like, place=str(opened[0].path))
+        form = fit_channels([(str(file.path), file.num_channels) for file in opened], like)
         num_bytes = 4 * sum(file.num_values for file in opened)
-        description = f"time series (.ts), {count_channels(num_channels)}"
-        return Understood(description, series_format, _read_examples(opened, problems), None, num_bytes)
+        description = f"time series (.ts), {count_channels(form.num_channels)}"
+        return Understood(description, form, _read_examples(opened, problems), None, num_bytes)
 
     parts = None if isinstance(files, Path) else ", ".join(files)
     plain: dict[str, Plain] = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
@@ -87,19 +63,20 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
 
 def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
     lines = _read_lines(path)
-    header = _read_header(lines, path)
-    if needs_labels and not header.has_classes:
-        found = "numbers to predict and no classes" if header.has_targets else "no labels"
+    tags = _read_header(lines, path)
+    if "@timestamps" in tags:
+        raise RunError(f"{path} has time stamps, which are not read; write the values alone")
+    has_classes, has_last = "@classlabel" in tags, not tags.isdisjoint(("@classlabel", "@targetlabel"))
+    if needs_labels and not has_classes:
         cure = "write a line @classLabel true A B, and the class at the end of each case after a colon"
-        raise UsageError(f"{path} has {found}; {cure}")
-    first = next(lines, None)
-    if first is None:
-        raise RunError(f"{path} has no cases after its line @data; write one case per line")
-    num_fields = first.text.count(":") + 1 - int(header.has_last)
-    if num_fields == 0:
-        raise RunError(f"{first.place} has only one field; write the values, a colon, and the class")
-    num_values = (first.text.count(",") + num_fields) * path.stat().st_size // len(first.text)
-    return SeriesFile(path, part, header, header.num_channels or num_fields, num_values)
+        raise UsageError(f"{path} has no labels; {cure}")
+    place, first = next(lines, ("", ""))
+    num_channels = first.count(":") + 1 - has_last
+    if not first or not num_channels:
+        found = f"{path} has no cases after its line @data" if not first else f"{place} has only one field"
+        raise RunError(f"{found}; write one case per line: the values, a colon, and the class")
+    num_values = (first.count(",") + num_channels) * path.stat().st_size // len(first)
+    return SeriesFile(path, part, has_classes, has_last, num_channels, num_values)
 
 
 def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[Example]:
@@ -107,130 +84,71 @@ def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[
         lines = _read_lines(file.path)
         _read_header(lines, file.path)
         for place, text in lines:
-            *channels, last = text.split(":") + [""] * (not file.header.has_last)
+            *channels, last = text.split(":") + [""] * (not file.has_last)
             try:
                 value_TD = _read_values(channels, file.num_channels)
-                label = _read_class(last.strip(), file.header)
             except ExampleError as error:
                 problems.refuse(place, error.what, error.cure)
                 continue
+            label = to_label(last) if file.has_classes and last.strip() != "?" else None
             if len(value_TD):
                 yield Example(value_TD, label, place, file.part)
             else:
                 problems.skip(place, "is empty")
 
 
-def _read_lines(path: Path) -> Iterator[TaggedLine]:
-    number = 0
+def _read_lines(path: Path) -> Lines:
     try:
-        with path.open("rb") as file:
-            while raw := file.readline(LONGEST_LINE + 1):
-                number += 1
-                place = f"{path}, line {number}"
-                if len(raw) > LONGEST_LINE:
-                    cure = "write one case per line, or shorter ones"
-                    raise RunError(f"{place} is longer than {LONGEST_LINE:,} bytes; {cure}")
-                text = _decode(raw).removeprefix("\ufeff").strip()
-                if text and not text.startswith("#"):
-                    yield TaggedLine(place, text)
+        # Comments of the archives are not always UTF-8.
+        with path.open(encoding="utf-8-sig", errors="backslashreplace") as file:
+            for number in count(1):
+                line = file.readline(LONGEST_LINE + 1)
+                if len(line) > LONGEST_LINE:
+                    what = f"{path}, line {number} is longer than {LONGEST_LINE:,} characters"
+                    raise RunError(f"{what}; write one case per line, or shorter ones")
+                if line.strip() and not line.lstrip().startswith("#"):
+                    yield f"{path}, line {number}", line.strip()
+                if not line:
+                    return
     except OSError as error:
         raise cannot_read(path, error) from error
 
 
-def _decode(raw: bytes) -> str:
-    """Return a line as text; comments of the archives are not always UTF-8, and any byte is a character of latin-1."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
-def _read_header(lines: Iterator[TaggedLine], path: Path) -> SeriesHeader:
-    """Read up to the line @data."""
-    tags: dict[str, TaggedLine] = {}
+def _read_header(lines: Lines, path: Path) -> set[str]:
+    """Read up to the line @data; return the names of the lines that say "true", in lower case."""
+    tags: set[str] = set()
     for place, text in lines:
-        name, _, rest = text.replace("\t", " ").partition(" ")
-        if name.lower() == "@data":
-            return _understand(tags)
+        name, *words = text.lower().split()
+        if name == "@data":
+            return tags
         if not name.startswith("@"):
             raise RunError(f"{place} is not a header line, and no line @data comes before it; {HOW_TO_WRITE}")
-        tags[name.lower()] = TaggedLine(place, rest.strip())
+        if words[:1] == ["true"]:
+            tags.add(name)
     raise RunError(f"{path} has no line @data; {HOW_TO_WRITE}")
-
-
-def _understand(tags: Mapping[str, TaggedLine]) -> SeriesHeader:
-    if _is_true(tags, "@timestamps"):
-        raise RunError(f"{tags['@timestamps'].place} announces time stamps, which are not read; write the values alone")
-    dimensions = tags.get("@dimensions", tags.get("@dimension"))
-    if dimensions is not None and not re.fullmatch("0*[1-9][0-9]{0,8}", dimensions.text, re.ASCII):
-        found = f"{dimensions.place} says {dimensions.text[:40]!r} dimensions"
-        raise RunError(f"{found}; write how many channels there are")
-    has_classes = _is_true(tags, "@classlabel")
-    has_targets = not has_classes and _is_true(tags, "@targetlabel")
-    classes = tags["@classlabel"].text.split()[1:] if has_classes else []
-    num_channels = None if dimensions is None else int(dimensions.text)
-    return SeriesHeader(num_channels, has_classes, has_targets, frozenset(to_label(word) or "" for word in classes))
-
-
-def _is_true(tags: Mapping[str, TaggedLine], name: str) -> bool:
-    if name not in tags:
-        return False
-    word = tags[name].text.partition(" ")[0].lower()
-    if word not in ("true", "false"):
-        raise RunError(f"{tags[name].place} says {name} {word[:40]!r}; write true or false")
-    return word == "true"
-
-
-def _read_class(word: str, header: SeriesHeader) -> str | None:
-    if not header.has_classes or word in ("", "?"):
-        return None
-    label = to_label(word)
-    if header.classes and label not in header.classes:
-        what = f"has the class {word[:40]!r}, which the header does not list"
-        raise ExampleError(what, "correct it, or add it to the line @classLabel")
-    return label
 
 
 def _read_values(channels: Sequence[str], num_channels: int) -> Float32[np.ndarray, "T D"]:
     if len(channels) != num_channels:
         what = f"has {count_channels(len(channels))} instead of {count_channels(num_channels)}"
-        raise ExampleError(what, "put a colon after each channel, and say in @dimensions how many there are")
+        raise ExampleError(what, "put a colon after each channel")
     if not any(channel.strip() for channel in channels):
         return np.zeros((0, num_channels), dtype=np.float32)
-    try:
-        parsed = [_parse(channel) for channel in channels]
-    except ValueError:
-        raise _find_wrong_value(channels) from None
-    for number, value_T in enumerate(parsed, start=1):
-        if len(value_T) != len(parsed[0]):
-            what = f"has {len(parsed[0])} values in channel 1 and {len(value_T)} in channel {number}"
-            raise ExampleError(what, "give all channels of a case the same length")
-    return np.stack(parsed, axis=1)
-
-
-def _parse(channel: str) -> Float32[np.ndarray, " T"]:
-    """Read the values of a channel; raise ValueError unless all are finite 32-bit floats."""
-    # Python alone reads 1_000 and the digits of all scripts as numbers.
-    if "_" in channel or not channel.isascii():
-        raise ValueError
-    double_T: Float64[np.ndarray, " T"] = np.fromiter(map(float, channel.split(",")), dtype=np.float64)
+    words = [channel.split(",") for channel in channels]
+    if len(set(map(len, words))) > 1:
+        what = f"has channels of different lengths ({len(min(words, key=len))} and {len(max(words, key=len))})"
+        raise ExampleError(what, "give all channels of a case the same length")
     with np.errstate(over="ignore"):
-        value_T = double_T.astype(np.float32)
-    if not np.isfinite(value_T).all():
-        raise ValueError
-    return value_T
+        value_TD = np.array([list(map(_to_float, channel)) for channel in words]).T.astype(np.float32, order="C")
+    if not np.isfinite(value_TD).all():
+        step, channel = np.argwhere(~np.isfinite(value_TD))[0].tolist()
+        what = f"has {words[channel][step].strip()[:40]!r} as value {step + 1} of channel {channel + 1}"
+        raise ExampleError(what, "write finite 32-bit floats, separated by commas, or omit the case")
+    return value_TD
 
 
-def _find_wrong_value(channels: Sequence[str]) -> ExampleError:
-    """Return what is wrong with the first value that `_parse` does not read."""
-    for channel_number, channel in enumerate(channels, start=1):
-        for number, text in enumerate(channel.split(","), start=1):
-            where = f"value {number} of channel {channel_number}"
-            try:
-                _parse(text)
-            except ValueError:
-                if text.strip().lower() in MISSING:
-                    return ExampleError(f"has no number as {where}", "fill in what is missing, or omit the case")
-                what = f"has {text.strip()[:40]!r} as {where}"
-                return ExampleError(what, "write finite 32-bit floats, separated by commas")
-    raise AssertionError("one of the values was wrong a moment ago")
+def _to_float(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
