@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxrnn import runs
-from auxrnn.data.batches import in_order
+from auxrnn.data.sequences import in_order
 from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, TokenEmbedding, VectorEmbedding

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from auxrnn.bptt import final_window, states_at
 from auxrnn.build import InputSpec, build_network
 from auxrnn.config import unflatten
-from auxrnn.data.batches import to_batch
-from auxrnn.data.formats import Encoding
-from auxrnn.data.sequences import Flat, Split
+from auxrnn.data.sequences import Encoding, Flat, Split, to_batch
 from auxrnn.models.network import Losses, classification_loss
 from auxrnn.structs import LossSum, Segments
 from auxrnn.training.evaluate import evaluate, predict_probabilities

@@ -12,8 +12,7 @@ from torch import nn
 from auxrnn.auxiliary.objectives import Objective, Predict, Reconstruct, TokenLoss
 from auxrnn.auxiliary.segments import Geometry
 from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, Readout, RunConfig, Window, decided
-from auxrnn.data.batches import Batches
-from auxrnn.data.sequences import Split, Splits
+from auxrnn.data.sequences import Batches, Split, Splits
 from auxrnn.data.splits import draw_stratified
 from auxrnn.errors import UsageError
 from auxrnn.models.baselines.char_cnn import CharCNN

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import Auto, GateInit, Objective, Order, Placement, Readout, Window, unflatten
-from auxrnn.data.batches import in_order
-from auxrnn.data.fitting import measure_constant_loss
-from auxrnn.data.sequences import Splits, from_array
+from auxrnn.data.formats import measure_constant_loss
+from auxrnn.data.sequences import Splits, from_array, in_order
 from auxrnn.planning import LARGEST_BATCH, choose_sizes
 from auxrnn.presets import LEARNING, METHOD
 from auxrnn.training.evaluate import predict_probabilities

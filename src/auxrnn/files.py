@@ -1,10 +1,11 @@
-"""Files and folders: atomic writes, locks between processes, the user's cache, sizes in words."""
+"""Files and folders: atomic writes, checksums, locks between processes, the user's cache, sizes in words."""
 
+import hashlib
 import logging
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,19 +18,16 @@ logger = logging.getLogger(__name__)
 
 def write_aside(path: Path, content: bytes | str) -> None:
     """Write a file atomically: a crash leaves the old one or the new one, never half of either."""
-    data = content.encode() if isinstance(content, str) else content
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(aside).chmod(0o666 & ~_umask())
-            Path(aside).replace(path)
+            with aside.open("xb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+            flush(aside)
+            aside.replace(path)
         except BaseException:
-            Path(aside).unlink(missing_ok=True)
+            aside.unlink(missing_ok=True)
             raise
         # The folder itself, so that the rename survives a power cut.
         flush(path.parent)
@@ -37,9 +35,10 @@ def write_aside(path: Path, content: bytes | str) -> None:
         raise cannot_write(path, error) from error
 
 
-def cannot_read(path: Path, error: OSError) -> RunError:
+def cannot_read(path: Path | str, error: OSError) -> RunError:
     """Return the error for a file that cannot be read: why, and what to do."""
-    return RunError(f"{path} cannot be read ({error.strerror or 'unknown reason'}); check that the file is there")
+    reason = error.strerror or "unknown reason"
+    return RunError(f"{path} cannot be read ({reason}); check that it is there and that you may read it")
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
@@ -54,6 +53,46 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def find_checksum(path: Path | str, kind: str = "sha256") -> str:
+    """Return the checksum of a file's content."""
+    try:
+        with open(path, "rb") as content:  # noqa: PTH123 - may be one of many thousands, and Path is slower
+            return hashlib.file_digest(content, kind).hexdigest()
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> str:
+    """Return the checksum of some files: of their contents, and of their names below the folder they share.
+
+    Contents are read once. The checksum is remembered in the cache for as long as paths, sizes and times of
+    modification stay the same (`appearance`, where the caller knows them already).
+    """
+    known = cache_dir() / "checksums" / (appearance or describe_appearance(files))
+    if known.is_file():
+        return known.read_text().strip()
+    names = [os.path.abspath(file) for file in files]  # noqa: PTH100 - many thousands, and Path.absolute is slower
+    root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120 - the same
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(f"{os.path.relpath(name, root)}\0{find_checksum(name)}\0".encode(errors="surrogateescape"))
+    write_aside(known, digest.hexdigest() + "\n")
+    return digest.hexdigest()
+
+
+def describe_appearance(files: Sequence[Path]) -> str:
+    """Return a digest of the paths of files, their sizes and when they were last modified."""
+    here, digest = Path.cwd(), hashlib.sha256()
+    for file in files:
+        try:
+            status = os.stat(file)  # noqa: PTH116 - many thousands, and Path.stat is slower
+        except OSError as error:
+            raise cannot_read(file, error) from error
+        seen = f"{os.path.join(here, file)}\0{status.st_size}\0{status.st_mtime_ns}\0"  # noqa: PTH118 - the same
+        digest.update(seen.encode(errors="surrogateescape"))
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -92,9 +131,3 @@ def describe_bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} bytes"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -19,13 +19,12 @@ from auxrnn.data import cache
 from auxrnn.data.cache import describe_appearance, find_checksum
 from auxrnn.data.examples import Example, Source, Understood
 from auxrnn.data.folders import find_files
-from auxrnn.data.formats import Encoding
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.paths import find_source
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.table import TableOptions, table_source
-from auxrnn.data.sequences import Flat, Split
+from auxrnn.data.sequences import Encoding, Flat, Split
 from auxrnn.data.series import SeriesFormat
+from auxrnn.data.sources import find_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 from benchmarks.synthetic_data import DataSizes, make_images, make_texts
@@ -41,7 +40,7 @@ import json, os, sys, time
 from pathlib import Path
 import psutil
 from auxrnn.data import cache
-from auxrnn.data.paths import find_source
+from auxrnn.data.sources import find_source
 from auxrnn.config import DataConfig
 
 def load(path):

@@ -7,7 +7,7 @@ import pytest
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Problems
-from auxrnn.data.paths import find_source
+from auxrnn.data.sources import find_source
 from auxrnn.errors import UsageError
 from own_data import write_arrays, write_csv, write_images, write_ts
 

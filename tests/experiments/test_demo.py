@@ -12,7 +12,7 @@ from rich.console import Console
 
 from auxrnn import runs
 from auxrnn.config import flatten, to_flags
-from auxrnn.data.batches import in_order
+from auxrnn.data.sequences import in_order
 from auxrnn.experiments import demo
 from auxrnn.experiments.demo import FIRST_ANCHOR, LAST_ANCHOR, configs
 from auxrnn.experiments.remembering import find_mean_image, measure_split

@@ -14,10 +14,10 @@ from rich.table import Table
 from auxrnn import runs
 from auxrnn.cli.options import EvaluateOptions, PredictOptions
 from auxrnn.cli.output import print_json, say
-from auxrnn.data.batches import by_length, in_order
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import Format, make_encoding, step_kind
 from auxrnn.data.inputs import STANDARD_INPUT, Inputs, count_unknown, read_inputs
+from auxrnn.data.sequences import by_length, in_order
 from auxrnn.data.series import SeriesFormat
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError

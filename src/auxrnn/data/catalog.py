@@ -19,14 +19,9 @@ DATASETS: dict[str, DatasetSpec] = {
 """All datasets by name, in the order in which they are listed; a new one is one more name here."""
 
 
-def find_dataset(name: str) -> DatasetSpec:
-    """Return a dataset by its name."""
-    if name not in DATASETS:
-        raise UsageError(f"unknown dataset {name!r}{nearest(name, DATASETS)}")
-    return DATASETS[name]
-
-
 def fetch(name: str, data_dir: Path | None = None) -> Path | None:
     """Download and verify what is missing of a dataset; return its folder, or None if it needs no files."""
-    files = get_files(find_dataset(name), data_dir)
+    if name not in DATASETS:
+        raise UsageError(f"unknown dataset {name!r}{nearest(name, DATASETS)}")
+    files = get_files(DATASETS[name], data_dir)
     return files[0].parent if files else None

@@ -5,7 +5,6 @@ Dimension letters: `N` examples, `K` steps of all sequences together.
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import NamedTuple, get_args
 
@@ -14,12 +13,11 @@ from jaxtyping import Int8, Int64
 
 from auxrnn.data.examples import Example, Part, Problems, Source, Understood
 from auxrnn.data.formats import Format
-from auxrnn.data.sequences import NO_LABEL
+from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.errors import UsageError
 
 PARTS: tuple[Part, ...] = get_args(Part)
 NO_PART = -1
-BUFFER_BYTES = 2**22
 
 Observe = Callable[[int, int | None], None]
 """Called with the number of examples read so far, and of all (None: unknown)."""
@@ -49,22 +47,27 @@ class Facts(NamedTuple):
     skipped: tuple[str, ...]
 
 
-@dataclass
+class Dataset(NamedTuple):
+    """All examples of some sources, and what is known of them."""
+
+    name: str
+    flat: Flat
+    table: Table
+    facts: Facts
+    checksum: str
+    """Of the files and of how they were read: the same data has the same."""
+
+
 class Collector:
     """Takes examples one by one: their values go to a file, the rest stays in memory."""
 
-    file: BufferedIOBase
-    problems: Problems
-    begins: "array[int]" = field(default_factory=lambda: array("q", [0]))
-    labels: "array[int]" = field(default_factory=lambda: array("q"))
-    parts: "array[int]" = field(default_factory=lambda: array("b"))
-    origins: "array[int]" = field(default_factory=lambda: array("q"))
-    number_of: dict[str, int] = field(default_factory=dict)
-    first_place: dict[int, str] = field(default_factory=dict)
-    first_value: np.ndarray | None = None
-    buffer: bytearray = field(default_factory=bytearray)
-    full_place: str = ""
-    full_row: int = 0
+    def __init__(self, file: BufferedIOBase, problems: Problems) -> None:
+        self.file, self.problems = file, problems
+        self.begins, self.labels, self.parts, self.origins = array("q", [0]), array("q"), array("b"), array("q")
+        self.number_of: dict[str, int] = {}
+        self.first_place: dict[str, str] = {}
+        self.first_value: np.ndarray | None = None
+        self.full_place = ""
 
     def add(self, example: Example) -> None:
         """Add one example, or report what is wrong with it."""
@@ -74,31 +77,24 @@ class Collector:
             self.problems.skip(example.place, "is empty")
             return
         if value_T.shape[1:] != first.shape[1:]:
-            found, wanted = value_T.shape[-1], first.shape[-1]
-            what = f"has {found} channels where the first example has {wanted}"
+            what = f"has {value_T.shape[-1]} channels where the first example has {first.shape[-1]}"
             self.problems.refuse(example.place, what, "give all examples the same channels")
             return
         self.first_value = first
-        self.buffer += np.ascontiguousarray(value_T, dtype=first.dtype).tobytes()
-        if len(self.buffer) >= BUFFER_BYTES:
-            self.flush()
+        self.file.write(np.ascontiguousarray(value_T, dtype=first.dtype).data)
         self._note(example)
 
-    def flush(self) -> None:
-        """Write the buffer to the file."""
-        self.file.write(self.buffer)
-        self.buffer.clear()
-
     def _note(self, example: Example) -> None:
-        row = len(self.labels)
-        if example.origin is None or example.origin != self.full_place:
-            self.full_place, self.full_row = example.place, row
+        is_crop = example.origin is not None and example.origin == self.full_place
+        self.full_place = self.full_place if is_crop else example.place
+        self.origins.append(self.origins[-1] if is_crop else len(self.labels))
         self.begins.append(self.begins[-1] + len(example.value_T))
-        self.origins.append(self.full_row)
         self.parts.append(NO_PART if example.part is None else PARTS.index(example.part))
-        number = NO_LABEL if example.label is None else self.number_of.setdefault(example.label, len(self.number_of))
-        self.labels.append(number)
-        self.first_place.setdefault(number, example.place)
+        if example.label is None:
+            self.labels.append(NO_LABEL)
+        else:
+            self.labels.append(self.number_of.setdefault(example.label, len(self.number_of)))
+            self.first_place.setdefault(example.label, example.place)
 
     def table(self, order: Sequence[str]) -> Table:
         """Return what was kept, with classes numbered in the given order of their labels."""
@@ -110,43 +106,42 @@ class Collector:
         return Table(np.array(self.begins, dtype=np.int64), label_N, parts, origins)
 
 
+def open_sources(sources: Sequence[Source], problems: Problems) -> list[Understood]:
+    """Open all sources; the first determines the format of all."""
+    first = sources[0].read(problems, None)
+    return [first, *(source.read(problems, first.format) for source in sources[1:])]
+
+
 def collect(
-    sources: Sequence[tuple[Source, Part | None]],
+    sources: Sequence[Source],
+    opened: Sequence[Understood],
     file: BufferedIOBase,
     *,
     problems: Problems,
     observe: Observe = lambda _done, _total: None,
-    announce: Callable[[int], None] = lambda _num_bytes: None,
 ) -> tuple[Table, Facts]:
-    """Read all examples of some sources; a part beside a source applies to all its examples.
-
-    The first source determines the format of all. `announce` is called with the approximate size of all values in
-    bytes before any example is read.
-    """
-    (first_source, _), *others = sources
-    first = first_source.read(problems, None)
-    understood = [first, *(source.read(problems, first.format) for source, _ in others)]
-    announce(sum(each.num_bytes for each in understood))
+    """Read all examples of some sources that were opened; their values go to the file."""
     collector = Collector(file, problems)
-    for each, (_, part) in zip(understood, sources, strict=True):
-        if part == "test" and PARTS.index("test") in collector.parts:
-            raise UsageError(f"{first_source.name} has a test split of its own; remove --test-data")
-        _add_all(collector, each, part, observe)
-    collector.flush()
-    order = _order_classes(collector, first)
+    for source, understood in zip(sources, opened, strict=True):
+        if source.part == "test" and PARTS.index("test") in collector.parts:
+            raise UsageError(f"{sources[0].name} has a test split of its own; remove --test-data")
+        done = len(collector.labels)
+        total = None if understood.num_examples is None else done + understood.num_examples
+        for number, example in enumerate(understood.examples, start=1):
+            collector.add(_place(example, source.part))
+            if number % 64 == 0:
+                observe(done + number, total)
+    order = _order_classes(collector, opened[0])
     table = collector.table(order)
-    _check(first_source.name, collector, table, order)
-    return table, _make_facts(collector, first, order)
+    _check(sources[0].name, collector, table, order)
+    return table, _make_facts(collector, opened[0], order)
 
 
-def _add_all(collector: Collector, understood: Understood, part: Part | None, observe: Observe) -> None:
-    done = len(collector.labels)
-    total = None if understood.num_examples is None else done + understood.num_examples
-    for number, example in enumerate(understood.examples, start=1):
-        placed = example if part is None else example._replace(part=part)
-        collector.add(placed._replace(label=None) if part == "unlabeled" else placed)
-        if number % 64 == 0:
-            observe(done + number, total)
+def _place(example: Example, part: Part | None) -> Example:
+    """Put an example into the part that all of its source belong to."""
+    if part is None:
+        return example
+    return example._replace(part=part, label=None if part == "unlabeled" else example.label)
 
 
 def _order_classes(collector: Collector, understood: Understood) -> list[str]:
@@ -156,9 +151,8 @@ def _order_classes(collector: Collector, understood: Understood) -> list[str]:
         order = list(understood.class_names)
         for label in labels:
             if label not in understood.class_names:
-                place = collector.first_place[collector.number_of[label]]
-                cure = f"known are {', '.join(order[:20])}"
-                collector.problems.refuse(place, f"has the label {label!r}, which has no class name", cure)
+                what = f"has the label {label!r}, which has no class name"
+                collector.problems.refuse(collector.first_place[label], what, f"known are {', '.join(order[:20])}")
         return [label for label in order if label in collector.number_of]
     try:
         return sorted(labels, key=int)
@@ -176,9 +170,9 @@ def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) 
     trained = set(table.label_N[is_train & (table.label_N != NO_LABEL)].tolist())
     for number, label in enumerate(order):
         if number not in trained:
-            where = collector.first_place[collector.number_of[label]]
             what = f"has the label {label!r}, which no training example has"
-            problems.refuse(where, what, "add training examples of that class or take it out of the other splits")
+            cure = "add training examples of that class or take it out of the other splits"
+            problems.refuse(collector.first_place[label], what, cure)
     if len(trained) < 2:
         found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
         problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")

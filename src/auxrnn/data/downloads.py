@@ -11,10 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from auxrnn.data.local_files import find_checksum
 from auxrnn.data.spec import PublishedFile
 from auxrnn.errors import RunError
-from auxrnn.files import flush, locked
+from auxrnn.files import find_checksum, flush, locked
 
 BLOCK_BYTES = 2**16
 TIMEOUT = 30.0
@@ -143,7 +142,8 @@ def _check_answer(part: Path, response: http.client.HTTPResponse, start: int, fi
 
 def _verify(part: Path, file: PublishedFile, *, is_resumed: bool) -> None:
     """Delete the part and raise `TransferError` if it is not the file."""
-    if find_checksum(part, file.checksum) != file.checksum:
+    kind, _, published = file.checksum.partition(":")
+    if find_checksum(part, kind) != published:
         part.unlink()
         # Pieces of different files may have met in it: starting over may then give the right one.
         raise TransferError("its checksum is wrong", is_final=not is_resumed)

@@ -156,5 +156,5 @@ class Source(NamedTuple):
     """All else that they depend on, together with the name of the reader."""
     read: Callable[[Problems, "Format | None"], Understood]
     """Open the files. With a format (for `--unlabeled`, `--test-data` and prediction), the examples fit it."""
-    is_made: bool = False
-    """Whether the examples are generated, and so many that they are cached although they come from no file."""
+    part: Part | None = None
+    """The part that all its examples belong to; None if the files say so, or nobody does."""

@@ -17,14 +17,13 @@ import numpy as np
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
-from auxrnn.data.fitting import count_all_characters
-from auxrnn.data.formats import Format, make_encoding
+from auxrnn.data.formats import Format, count_all_characters, make_encoding
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.paths import find_source
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.readers.image_files import read_image_file
 from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
+from auxrnn.data.sources import find_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 

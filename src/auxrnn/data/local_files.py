@@ -1,13 +1,12 @@
 """A dataset's files on this machine: found where the user has them, otherwise downloaded and unpacked."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile
 from auxrnn.errors import RunError
-from auxrnn.files import user_cache
+from auxrnn.files import find_checksum, user_cache
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 
@@ -47,13 +46,6 @@ def search_folders(spec: DatasetSpec, data_dir: Path | None = None) -> tuple[str
 def find_data_folder(data_dir: Path | None = None) -> Path:
     """Return the folder of all datasets: the given one, else $AUXRNN_DATA_DIR, else the user's cache."""
     return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or user_cache()).expanduser()
-
-
-def find_checksum(path: Path, like: str) -> str:
-    """Return the checksum of a file, of the kind of another one."""
-    kind = like.partition(":")[0]
-    with path.open("rb") as file:
-        return f"{kind}:{hashlib.file_digest(file, kind).hexdigest()}"
 
 
 def _make(file: PublishedFile, folders: Sequence[Path], *, own: str) -> list[Path]:
@@ -107,15 +99,13 @@ def _find_unpacked(file: PublishedFile, folder: Path, *, own: str, verify: bool)
 
 def _matches(path: Path, content: Content | PublishedFile, is_own: bool, verify: bool) -> bool:
     """Return whether a file is there; in the dataset's own folder, one with another content is an error."""
-    try:
-        if content.checksum is None or not path.is_file():
-            return path.is_file()
-        if not verify:
-            return path.stat().st_size == content.num_bytes
-        checksum = find_checksum(path, content.checksum)
-    except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
-    if is_own and checksum != content.checksum:
-        found = f"its checksum is {checksum}, not {content.checksum}"
+    if content.checksum is None or not path.is_file():
+        return path.is_file()
+    if not verify:
+        return path.stat().st_size == content.num_bytes
+    kind, _, published = content.checksum.partition(":")
+    checksum = find_checksum(path, kind)
+    if is_own and checksum != published:
+        found = f"its {kind} checksum is {checksum}, not {published}"
         raise RunError(f"{path} is damaged or another version ({found}); delete it to download it again")
-    return checksum == content.checksum
+    return checksum == published

@@ -1,23 +1,37 @@
-"""Sequences one after the other in one flat array, in memory or mapped from a file, and splits of them.
+"""Sequences one after the other in one flat array, in memory or mapped from a file; splits of them, and batches.
 
 Only the examples of a batch are ever copied and turned into what a network reads.
 Dimension letters: `N` examples, `M` chosen ones, `K` steps of all sequences together, `T` steps, `D` their features.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Int64, Shaped
 
-from auxrnn.data.formats import Encoding
 from auxrnn.data.images import to_unit
+from auxrnn.structs import Draws, SequenceBatch
 
 NO_LABEL = -1
 BLOCK_STEPS = 2**18
 """Steps that are processed together in a pass over a whole split: few enough for a processor's cache."""
+POOL_BATCHES = 50
+"""Batches of shuffled examples that are sorted by length together: more waste less padding, but shuffle less."""
 
 Values = Shaped[np.ndarray, "K *D"]
+Array = Shaped[np.ndarray, "..."]
+Index = Int64[np.ndarray, " B"]
+
+
+class Encoding(NamedTuple):
+    """How kept values become what a network reads: vectors (float32) or tokens (int64)."""
+
+    encode: Callable[[Array], Array]
+    max_length: int | None = None
+    is_backward: bool = False
 
 
 class Flat(NamedTuple):
@@ -73,23 +87,21 @@ class Split(NamedTuple):
         """Return begin and end of what is read; adjacent examples are taken together."""
         begin_N = self.flat.begin_N1[self.row_N]
         end_N = begin_N + self.length_N
-        is_first_N, is_last_N = np.ones(self.num_examples, dtype=bool), np.ones(self.num_examples, dtype=bool)
-        is_first_N[1:] = begin_N[1:] != end_N[:-1]
-        is_last_N[:-1] = is_first_N[1:]
-        return zip(begin_N[is_first_N].tolist(), end_N[is_last_N].tolist(), strict=True)
+        is_cut = begin_N[1:] != end_N[:-1]
+        if not len(begin_N):
+            return iter(())
+        return zip(begin_N[np.r_[True, is_cut]].tolist(), end_N[np.r_[is_cut, True]].tolist(), strict=True)
 
     def align(self) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
         """Return all examples as a network reads them, in rows that end together, and the column each begins at."""
         length_N = self.length_N
         num_columns = int(length_N.max())
-        first_N = num_columns - length_N
         value_NT = np.zeros((self.num_examples, num_columns, *self.flat.value_K.shape[1:]), self.flat.value_K.dtype)
         begin_N = self.flat.begin_N1[self.row_N]
         direction = -1 if self.encoding.is_backward else 1
-        rows = zip(begin_N.tolist(), length_N.tolist(), first_N.tolist(), strict=True)
-        for row, (begin, length, first) in enumerate(rows):
-            value_NT[row, first:] = self.flat.value_K[begin : begin + length][::direction]
-        return self.encoding.encode(value_NT), first_N
+        for row, (begin, length) in enumerate(zip(begin_N.tolist(), length_N.tolist(), strict=True)):
+            value_NT[row, num_columns - length :] = self.flat.value_K[begin : begin + length][::direction]
+        return self.encoding.encode(value_NT), num_columns - length_N
 
 
 class Splits(NamedTuple):
@@ -105,3 +117,70 @@ def from_array(x_NTD: Shaped[np.ndarray, "N T D"], label_N: Int64[np.ndarray, " 
     num_examples, num_steps, num_features = x_NTD.shape
     flat = Flat(x_NTD.reshape(-1, num_features), np.arange(num_examples + 1, dtype=np.int64) * num_steps)
     return Split(flat, np.arange(num_examples, dtype=np.int64), label_N, Encoding(to_unit))
+
+
+class Batches:
+    """The batch of each update as a pure function of seed, phase and step, bucketed by length.
+
+    Every epoch holds each example once.
+    """
+
+    def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
+        self.split = split
+        self.batch_size = batch_size
+        self.seed = seed
+        self._length_N = split.length_N
+        self._order: tuple[tuple[str, int], list[Index]] | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches that hold every example once; one may be smaller."""
+        return math.ceil(self.split.num_examples / self.batch_size)
+
+    def at(self, step: int, *, phase: str) -> SequenceBatch:
+        """Return the batch of an update of a phase, counted from 0."""
+        epoch, index = divmod(step, self.steps_per_epoch)
+        return to_batch(self.split.select(self._shuffled(phase, epoch)[index]))
+
+    def average_columns(self, phase: str) -> float:
+        """Return the mean number of columns of the batches of an epoch, including padding."""
+        return float(np.mean([self._length_N[index_B].max() for index_B in self._shuffled(phase, 0)]))
+
+    def _shuffled(self, phase: str, epoch: int) -> list[Index]:
+        """Return the batches of an epoch; those of the last epoch are remembered."""
+        if self._order is None or self._order[0] != (phase, epoch):
+            draws = Draws(self.seed, phase, epoch)
+            self._order = (phase, epoch), draw_batches(self._length_N, batch_size=self.batch_size, draws=draws)
+        return self._order[1]
+
+
+def draw_batches(length_N: Int64[np.ndarray, " N"], *, batch_size: int, draws: Draws) -> list[Index]:
+    """Draw the batches of an epoch: examples shuffled, sorted by length within pools, batches shuffled again."""
+    order_N = torch.randperm(len(length_N), generator=draws.rng("shuffle")).numpy()
+    if (length_N == length_N[0]).all():
+        return [order_N[start : start + batch_size] for start in range(0, len(order_N), batch_size)]
+    batches = []
+    pool_size = POOL_BATCHES * batch_size
+    for start in range(0, len(order_N), pool_size):
+        pool = order_N[start : start + pool_size]
+        pool = pool[np.argsort(length_N[pool], kind="stable")]
+        batches += [pool[begin : begin + batch_size] for begin in range(0, len(pool), batch_size)]
+    return [batches[index] for index in torch.randperm(len(batches), generator=draws.rng("shuffle batches")).tolist()]
+
+
+def by_length(split: Split) -> Int64[np.ndarray, " N"]:
+    """Return the order in which a split is read fastest; its own if all sequences have one length."""
+    return np.argsort(split.length_N, kind="stable")
+
+
+def in_order(split: Split, batch_size: int) -> Iterator[SequenceBatch]:
+    """Yield all examples in their own order; the last batch may be smaller."""
+    for start in range(0, split.num_examples, batch_size):
+        yield to_batch(split.select(np.arange(start, min(start + batch_size, split.num_examples))))
+
+
+def to_batch(split: Split) -> SequenceBatch:
+    """Return examples as one batch, in rows that end together."""
+    x_NT, first_N = split.align()
+    first_B = torch.from_numpy(first_N) if first_N.any() else None
+    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B)

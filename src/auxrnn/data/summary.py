@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig
-from auxrnn.data.collect import NO_PART, PARTS, Facts, Table, collect
-from auxrnn.data.datasets import Dataset, find_sources
+from auxrnn.data.collect import NO_PART, PARTS, Dataset, Facts, Table, collect, open_sources
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import Format
 from auxrnn.data.inputs import count_unknown
 from auxrnn.data.sequences import NO_LABEL, Split
+from auxrnn.data.sources import find_sources
 from auxrnn.data.splits import Division, divide
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
@@ -76,11 +76,11 @@ def describe_division(dataset: Dataset, division: Division) -> str:
 
 def describe_skipped(dataset: Dataset) -> str:
     """Return how many examples were skipped, with the first of them; empty if none was."""
-    if not dataset.num_skipped:
+    num_skipped, more = dataset.facts.num_skipped, dataset.facts.num_skipped - MOST_NAMED
+    if not num_skipped:
         return ""
-    named = ", ".join(dataset.skipped[:MOST_NAMED])
-    more = dataset.num_skipped - MOST_NAMED
-    return f"{dataset.num_skipped:,} skipped: {named}{f', and {more:,} more' if more > 0 else ''}"
+    named = ", ".join(dataset.facts.skipped[:MOST_NAMED])
+    return f"{num_skipped:,} skipped: {named}{f', and {more:,} more' if more > 0 else ''}"
 
 
 def describe_alphabet(form: Format, train: Split) -> str:
@@ -137,7 +137,7 @@ def check(data: DataConfig) -> Findings:
     table = facts = None
     with Path(os.devnull).open("wb") as nowhere:
         try:
-            table, facts = collect(sources, nowhere, problems=problems)
+            table, facts = collect(sources, open_sources(sources, problems), nowhere, problems=problems)
         except RunError as error:
             problems.note(str(error))
     if table is not None and len(table.label_N) and not problems.num_refused:

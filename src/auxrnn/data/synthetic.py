@@ -33,7 +33,7 @@ def open_task(config: DataConfig) -> Source:
         return Understood(spec.title, form, examples, num_examples, num_bytes, class_names)
 
     options: dict[str, Plain] = {"reader": "task", "version": tasks.VERSION, "task": spec.name, "length": length}
-    return Source(spec.name, [], options, understand, is_made=True)
+    return Source(spec.name, [], options, understand)
 
 
 ADDING = DatasetSpec(

@@ -20,7 +20,7 @@ from rich.console import Console
 from auxrnn import runs
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data import datasets
-from auxrnn.data.datasets import Dataset
+from auxrnn.data.collect import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments.jobs import Folders, Task

@@ -15,9 +15,8 @@ from torch import Tensor
 from auxrnn import runs
 from auxrnn.auxiliary.objectives import Reconstruct
 from auxrnn.bptt import states_at
-from auxrnn.data.batches import in_order
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Split
+from auxrnn.data.sequences import Split, in_order
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.files import write_aside
 from auxrnn.models.network import Network

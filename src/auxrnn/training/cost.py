@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from auxrnn.config import Window, decided
-from auxrnn.data.batches import by_length, in_order, to_batch
+from auxrnn.data.sequences import by_length, in_order, to_batch
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch

@@ -15,8 +15,7 @@ import safetensors.torch
 import torch
 
 from auxrnn.config import RunConfig, decided
-from auxrnn.data.batches import Batches, by_length, in_order
-from auxrnn.data.sequences import Split, Splits
+from auxrnn.data.sequences import Batches, Split, Splits, by_length, in_order
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.models.network import Losses, LossTerms, Trainable

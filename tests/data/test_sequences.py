@@ -3,14 +3,22 @@
 import numpy as np
 import pytest
 import torch
+from auxrnn.data.datasets import load
 from hypothesis import given
 from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
-from auxrnn.data.batches import Batches, by_length, draw_batches, in_order, to_batch
-from auxrnn.data.datasets import load
-from auxrnn.data.formats import Encoding
-from auxrnn.data.sequences import Flat, Split, from_array
+from auxrnn.data.sequences import (
+    Batches,
+    Encoding,
+    Flat,
+    Split,
+    by_length,
+    draw_batches,
+    from_array,
+    in_order,
+    to_batch,
+)
 from auxrnn.structs import Draws
 
 SEEDS = st.integers(0, 2**31)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from auxrnn.data import fitting
-from auxrnn.data.fitting import measure_constant_loss
-from auxrnn.data.formats import Encoding
-from auxrnn.data.sequences import Flat, Split, from_array
+from auxrnn.data import formats
+from auxrnn.data.formats import measure_constant_loss
+from auxrnn.data.sequences import Encoding, Flat, Split, from_array
 
 
 def make_tokens(token_K, num_sequences):
@@ -33,7 +32,7 @@ def test_data_that_never_changes_costs_one_so_that_it_can_be_divided_by():
 
 
 def test_many_examples_are_measured_on_some_that_are_spread_over_all(monkeypatch):
-    monkeypatch.setattr(fitting, "NUM_MEASURED", 3)
+    monkeypatch.setattr(formats, "NUM_MEASURED", 3)
     x_NTD = np.arange(5, dtype=np.float32).repeat(4).reshape(5, 4, 1)
     expected = np.array([0.0, 2.0, 4.0]).var()
     assert measure_constant_loss(from_array(x_NTD, np.zeros(5, np.int64))) == pytest.approx(expected)

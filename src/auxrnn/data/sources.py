@@ -1,0 +1,129 @@
+"""From a dataset's name or the path of the user's own files to sources: which reader they are for."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from auxrnn.config import DataConfig
+from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
+from auxrnn.data.catalog import DATASETS
+from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
+from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
+from auxrnn.data.readers.timeseries import timeseries_source
+from auxrnn.data.spec import check_options
+from auxrnn.errors import UsageError, nearest
+from auxrnn.files import cache_dir, checksum_files
+
+PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
+SERIES_SUFFIX = ".ts"
+Files = Mapping[Part, Path] | Path
+"""One file, or one for each part."""
+FORMS = (
+    "a folder with one sub-folder of images per class, a table of texts (.csv, .tsv, .jsonl, .parquet), arrays (.npz,"
+    " .npy), time series (.ts), or a .zip or .tar of these"
+)
+
+
+def find_sources(config: DataConfig) -> list[Source]:
+    """Return all sources that a config names; what is tested on or has no labels says so."""
+    found = [_find_data(config)]
+    # The length is that of a synthetic task, and files beside it have their own.
+    beside = replace(config, length=None)
+    if config.test_data is not None:
+        found.append(find_source(config.test_data, beside)._replace(part="test"))
+    if config.unlabeled is not None:
+        found.append(find_source(config.unlabeled, beside, has_labels=False)._replace(part="unlabeled"))
+    return found
+
+
+def _find_data(config: DataConfig) -> Source:
+    """Return the source for a dataset's name or a path; a name wins over a file of that name."""
+    name = config.data
+    if name in DATASETS:
+        return DATASETS[name].open(config)
+    path = Path(name).expanduser()
+    if not path.exists():
+        raise UsageError(f"{name!r} is neither a dataset nor a path{nearest(name, DATASETS)}")
+    return find_source(path, config)
+
+
+def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:
+    """Return the source for a path, by its name and by what is in it; nothing is opened yet."""
+    if not path.exists():
+        raise UsageError(f"{path} does not exist; give {FORMS}")
+    if path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES):
+        return _find_in_folder(str(path), _unpack(path), config, has_labels)
+    if path.is_dir():
+        return _find_in_folder(str(path), path, config, has_labels)
+    return _open_files(str(path), _with_partner(path), config, has_labels)
+
+
+def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool) -> Source:
+    images = ImageOptions(config.image_size, config.enlarge_to, has_labels)
+    if is_array_folder(folder):
+        return _open_files(name, folder, config, has_labels)
+    if files := _find_parts(folder):
+        return _open_files(name, files, config, has_labels)
+    if find_image_folder(folder, has_labels=has_labels):
+        check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
+        is_dogs = is_dogs_folder(folder) and has_labels
+        return (dogs_source if is_dogs else image_folder_source)(name, folder, images)
+    raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
+
+
+def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool) -> Source:
+    """Return the source for files of one kind; a new kind is a reader that returns a `Source`, and a branch here."""
+    first = files if isinstance(files, Path) else next(iter(files.values()))
+    suffix = first.suffix.lower()
+    if first.is_dir() or suffix in ARRAY_SUFFIXES:
+        check_options(config, (), what="arrays")
+        return array_source(name, first, has_labels=has_labels)
+    if suffix in TABLE_SUFFIXES:
+        check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
+        options = TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)
+        return table_source(name, files, options)
+    if suffix == SERIES_SUFFIX:
+        check_options(config, (), what="time series")
+        return timeseries_source(name, files, has_labels=has_labels)
+    if suffix in PICTURE_SUFFIXES:
+        raise UsageError(f"{name} is a single image; give a folder with one sub-folder of images per class")
+    raise UsageError(f"{name} is of an unknown kind ({suffix or 'no suffix'}); give {FORMS}")
+
+
+def _find_parts(folder: Path) -> dict[Part, Path]:
+    """Find files named by their part: train.csv and test.csv, or the archive's Name_TRAIN.ts and Name_TEST.ts."""
+    found: dict[Part, Path] = {}
+    for file in sorted(folder.iterdir()):
+        suffix = file.suffix.lower()
+        stem = file.stem.rpartition("_")[2] if suffix == SERIES_SUFFIX else file.stem
+        part = PART_NAMES.get(stem.lower())
+        if part is None or suffix not in (*TABLE_SUFFIXES, SERIES_SUFFIX) or not file.is_file():
+            continue
+        other = found.setdefault(part, file)
+        if other != file:
+            raise UsageError(f"{other} and {file} are both for the {part} split; give the path of one of them")
+    kinds = sorted({file.suffix.lower() for file in found.values()})
+    if len(kinds) > 1:
+        raise UsageError(f"{folder} holds splits of different kinds ({', '.join(kinds)}); give the path of a file")
+    # Training comes first: it says what the others are.
+    return {part: found[part] for part in PART_NAMES.values() if part in found} if "train" in found else {}
+
+
+def _with_partner(path: Path) -> Files:
+    """Return Name_TRAIN.ts together with the Name_TEST.ts beside it, which the archive keeps in two files."""
+    stem, _, part = path.stem.rpartition("_")
+    partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{path.suffix}")
+    is_train = path.suffix.lower() == SERIES_SUFFIX and part.lower() == "train"
+    return {"train": path, "test": partner} if is_train and partner.is_file() else path
+
+
+def _unpack(archive: Path) -> Path:
+    """Unpack an archive once into the cache, and return the folder."""
+    checksum = hashlib.sha256(checksum_files([archive]).encode()).hexdigest()
+    folder = cache_dir() / f"archive-{checksum[:32]}"
+    unpack(archive, folder)
+    return folder
