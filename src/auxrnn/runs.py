@@ -38,12 +38,12 @@ from auxrnn.config import (
     to_json,
     unflatten,
 )
-from auxrnn.data import datasets, fitting
+from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset, make_splits
-from auxrnn.data.formats import Encoding, Format, from_plain, make_encoding, step_kind, to_plain
+from auxrnn.data.formats import Format, from_plain, make_encoding, step_kind, to_plain
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Split
+from auxrnn.data.sequences import Encoding, Split
 from auxrnn.data.splits import Division, divide, is_drawn
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
@@ -366,15 +366,15 @@ def _make_card(config: RunConfig, dataset: Dataset, division: Division) -> Model
 
     A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
     """
-    form = fitting.settle(dataset.format, config.data)
+    form = formats.settle(dataset.facts.format, config.data)
     if config.init_from is not None:
-        form = fitting.adopt(form, load_run(config.init_from).card.format)
+        form = formats.adopt(form, load_run(config.init_from).card.format)
     max_length = None if isinstance(form, ImageFormat) else form.max_length
     rows = division.train
     kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
-    fitted = fitting.fit(form, kept, config.data)
-    loss = fitting.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
-    return ModelCard(dataset.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
+    fitted = formats.fit(form, kept, config.data)
+    loss = formats.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
+    return ModelCard(dataset.facts.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
 
 
 def _find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division:

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
-from auxrnn.data import cache
-from auxrnn.data.cache import describe_appearance, find_checksum
+from auxrnn.data import datasets
+from auxrnn.data.collect import Table
+from auxrnn.data.datasets import load_sources
 from auxrnn.data.examples import Example, Source, Understood
 from auxrnn.data.folders import find_files
 from auxrnn.data.images import ImageFormat
@@ -27,6 +28,7 @@ from auxrnn.data.series import SeriesFormat
 from auxrnn.data.sources import find_source
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import checksum_files, describe_appearance, describe_bytes
 from benchmarks.synthetic_data import DataSizes, make_images, make_texts
 from own_data import write_csv, write_images
 
@@ -39,13 +41,13 @@ LOAD_TWICE = """
 import json, os, sys, time
 from pathlib import Path
 import psutil
-from auxrnn.data import cache
+from auxrnn.data.datasets import load_sources
 from auxrnn.data.sources import find_source
 from auxrnn.config import DataConfig
 
 def load(path):
     columns = {"text_column": "2+3", "label_column": "1"} if "texts" in path else {}
-    cache.load([(find_source(Path(path), DataConfig(data=path, **columns)), None)])
+    load_sources([find_source(Path(path), DataConfig(data=path, **columns))])
 
 def measure(path):
     child = os.fork()
@@ -82,8 +84,8 @@ def entries(root):
 
 
 def leftovers(root):
-    """What lies in a cache beside whole entries, their locks and what is remembered of checksums."""
-    known = {"checksums", *(path.name for path in entries(root)), *(f"{path.name}.lock" for path in entries(root))}
+    """What lies in a cache beside whole entries and what is remembered of checksums."""
+    known = {"checksums", *(path.name for path in entries(root))}
     return sorted(path.name for path in root.iterdir() if path.name not in known)
 
 
@@ -94,11 +96,11 @@ def texts_of(loaded):
 
 
 def table_of(path, **options):
-    return [(table_source(str(path), path, TableOptions("text", "label", **options)), None)]
+    return [table_source(str(path), path, TableOptions("text", "label", **options))]
 
 
 def folder_of(path, image_size=None):
-    return [(image_folder_source(str(path), path, ImageOptions(image_size)), None)]
+    return [image_folder_source(str(path), path, ImageOptions(image_size))]
 
 
 def made_source(file, read_examples, *, num_bytes=1000, form=TextFormat()):  # noqa: B008 - a plain value
@@ -107,7 +109,7 @@ def made_source(file, read_examples, *, num_bytes=1000, form=TextFormat()):  # n
     def read(problems, like):
         return Understood("made up", form, read_examples(), None, num_bytes)
 
-    return [(Source("made up", [file], {"reader": "made up"}, read), None)]
+    return [Source("made up", [file], {"reader": "made up"}, read)]
 
 
 def examples_of(texts):
@@ -131,7 +133,7 @@ def in_processes(*targets):
 def test_texts_come_back_as_they_were_in_as_few_bytes_as_they_need(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("texts")
     (folder / "file").write_text(repr(texts))
-    loaded = cache.load(made_source(folder / "file", lambda: examples_of(texts)))
+    loaded = load_sources(made_source(folder / "file", lambda: examples_of(texts)))
     assert texts_of(loaded) == texts
     assert loaded.table.label_N.tolist() == [number % 2 for number in range(len(texts))]
     largest = max(ord(character) for text in texts for character in text)
@@ -139,10 +141,10 @@ def test_texts_come_back_as_they_were_in_as_few_bytes_as_they_need(tmp_path_fact
 
 
 def test_many_texts_are_narrowed_block_by_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "BLOCK_VALUES", 64)
+    monkeypatch.setattr(datasets, "BLOCK_VALUES", 64)
     texts = [chr(0x100 + number) * (number % 7 + 1) for number in range(200)]
     (tmp_path / "file").write_text("")
-    loaded = cache.load(made_source(tmp_path / "file", lambda: examples_of(texts)))
+    loaded = load_sources(made_source(tmp_path / "file", lambda: examples_of(texts)))
     assert texts_of(loaded) == texts
     assert loaded.flat.value_K.dtype == np.uint16
 
@@ -151,13 +153,13 @@ def test_many_texts_are_narrowed_block_by_block(tmp_path, monkeypatch):
 def test_a_second_start_reads_no_source_again(kind, tmp_path):
     path = write_csv(tmp_path / "texts.csv") if kind == "table" else write_images(tmp_path / "photos")
     open_sources = table_of if kind == "table" else folder_of
-    first = cache.load(open_sources(path))
+    first = load_sources(open_sources(path))
     for file in [path] if kind == "table" else path.rglob("*.png"):
         # Nobody can tell from outside that this is nonsense now.
         status = file.stat()
         file.write_bytes(b"\xff" * status.st_size)
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-    second = cache.load(open_sources(path))
+    second = load_sources(open_sources(path))
     assert second.checksum == first.checksum
     assert second.facts == first.facts
     assert np.array_equal(second.flat.value_K, first.flat.value_K)
@@ -165,8 +167,8 @@ def test_a_second_start_reads_no_source_again(kind, tmp_path):
 
 
 def test_the_values_of_an_entry_are_mapped_and_cannot_be_changed(tmp_path):
-    loaded = cache.load(table_of(write_csv(tmp_path / "texts.csv")))
-    again = cache.load(table_of(tmp_path / "texts.csv"))
+    loaded = load_sources(table_of(write_csv(tmp_path / "texts.csv")))
+    again = load_sources(table_of(tmp_path / "texts.csv"))
     for flat in (loaded.flat, again.flat):
         assert isinstance(flat.value_K.base, np.memmap)
         with pytest.raises(ValueError, match="read-only"):
@@ -175,32 +177,32 @@ def test_the_values_of_an_entry_are_mapped_and_cannot_be_changed(tmp_path):
 
 def test_what_files_hold_decides_and_not_when_they_were_written(tmp_path, root):
     path = write_csv(tmp_path / "texts.csv")
-    first = cache.load(table_of(path))
+    first = load_sources(table_of(path))
     os.utime(path, ns=(0, 0))
-    assert cache.load(table_of(path)).checksum == first.checksum
+    assert load_sources(table_of(path)).checksum == first.checksum
     assert len(entries(root)) == 1
     path.write_text(path.read_text().replace("cat", "cow"))
-    changed = cache.load(table_of(path))
+    changed = load_sources(table_of(path))
     assert (changed.facts.class_names, changed.checksum != first.checksum) == (("cow", "dog"), True)
     assert len(entries(root)) == 2
 
 
 def test_other_settings_are_another_entry(tmp_path, root):
     path = write_csv(tmp_path / "texts.csv")
-    assert cache.load(table_of(path)).checksum != cache.load(table_of(path, is_lowercase=True)).checksum
+    assert load_sources(table_of(path)).checksum != load_sources(table_of(path, is_lowercase=True)).checksum
     sources = table_of(path)
-    moved = [(sources[0][0], "train")]
-    assert cache.find_key(sources, "") != cache.find_key(moved, "")
+    moved = [sources[0]._replace(part="train")]
+    assert datasets.find_key(sources, "") != datasets.find_key(moved, "")
 
 
 def test_only_the_image_size_that_is_asked_for_is_kept(tmp_path, root):
     folder = write_images(tmp_path / "photos", num_rows=12, size=(40, 30), mode="RGB")
-    loaded = cache.load(folder_of(folder, 8))
+    loaded = load_sources(folder_of(folder, 8))
     assert loaded.flat.value_K.shape == (12 * 8 * 8, 3)
     (entry,) = entries(root)
     assert (entry / "values.bin").stat().st_size == 12 * 8 * 8 * 3
     assert sum(path.stat().st_size for path in entry.iterdir()) < 12 * 8 * 8 * 3 + 4096
-    cache.load(folder_of(folder, 5))
+    load_sources(folder_of(folder, 5))
     assert sorted((path / "values.bin").stat().st_size for path in entries(root)) == [12 * 5 * 5 * 3, 12 * 8 * 8 * 3]
 
 
@@ -213,10 +215,10 @@ def test_the_space_is_said_before_the_first_example_is_read(tmp_path, root, capl
 
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.INFO):
-        cache.load(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
+        load_sources(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
     assert said == [f"reading made up; the decoded data takes up to 7.4 GB in {root}"]
     caplog.clear()
-    cache.load(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
+    load_sources(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
     assert caplog.messages == []
 
 
@@ -225,12 +227,12 @@ def test_the_space_of_all_sources_is_counted(tmp_path, root, caplog):
     more = tmp_path / "more.txt"
     more.write_text("abc\n" * 1000)
     sources = table_of(tmp_path / "texts.csv")
-    sources.append((find_source(more, DataConfig(data=str(more)), has_labels=False), "unlabeled"))
+    sources.append(find_source(more, DataConfig(data=str(more)), has_labels=False)._replace(part="unlabeled"))
     with caplog.at_level(logging.INFO):
-        loaded = cache.load(sources)
+        loaded = load_sources(sources)
     assert (loaded.table.part_N == 3).sum() == 1000
     num_bytes = 4 * (4000 + (tmp_path / "texts.csv").stat().st_size)
-    assert caplog.messages[0].endswith(f"takes up to {cache.describe_bytes(num_bytes)} in {root}")
+    assert caplog.messages[0].endswith(f"takes up to {describe_bytes(num_bytes)} in {root}")
 
 
 def test_too_little_space_is_one_sentence_before_anything_is_read(tmp_path, root, monkeypatch, assert_one_sentence):
@@ -238,10 +240,10 @@ def test_too_little_space_is_one_sentence_before_anything_is_read(tmp_path, root
         raise AssertionError("nothing may be read")
         yield
 
-    monkeypatch.setattr(cache.shutil, "disk_usage", lambda _folder: SimpleNamespace(free=7_000_000_000))
+    monkeypatch.setattr(datasets.shutil, "disk_usage", lambda _folder: SimpleNamespace(free=7_000_000_000))
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError) as error:
-        cache.load(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
+        load_sources(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
     assert_one_sentence(error, "made up needs 7.4 GB in", "where 7.0 GB are free", "AUXRNN_CACHE_DIR")
     assert entries(root) == []
     assert leftovers(root) == []
@@ -277,7 +279,7 @@ def test_processes_that_start_at_once_read_once_and_all_get_the_same_whole_entry
 
     def start():
         together.wait(30)
-        assert texts_of(cache.load(made_source(tmp_path / "file", read_examples))) == texts
+        assert texts_of(load_sources(made_source(tmp_path / "file", read_examples))) == texts
 
     in_processes(*[start] * 4)
     assert len(list(tmp_path.glob("read by *"))) == 1
@@ -297,12 +299,12 @@ def kill_while_it_reads(file, *, waiting=0):
         is_stuck.set()
         FORK.Event().wait(60)
 
-    stuck = FORK.Process(target=lambda: cache.load(made_source(file, read_and_stick)))
+    stuck = FORK.Process(target=lambda: load_sources(made_source(file, read_and_stick)))
     stuck.start()
     assert is_stuck.wait(30)
 
     def read_well():
-        assert texts_of(cache.load(made_source(file, lambda: examples_of(["good", "better"])))) == ["good", "better"]
+        assert texts_of(load_sources(made_source(file, lambda: examples_of(["good", "better"])))) == ["good", "better"]
 
     others = [FORK.Process(target=read_well) for _ in range(waiting)]
     for process in others:
@@ -317,7 +319,7 @@ def test_a_process_that_is_killed_while_it_reads_leaves_nothing_that_a_later_one
     kill_while_it_reads(tmp_path / "file")
     assert entries(root) == []
     assert any((path / "values.bin").stat().st_size > 1_000_000 for path in root.glob(".*"))
-    loaded = cache.load(made_source(tmp_path / "file", lambda: examples_of(["good", "better"])))
+    loaded = load_sources(made_source(tmp_path / "file", lambda: examples_of(["good", "better"])))
     assert texts_of(loaded) == ["good", "better"]
     assert leftovers(root) == []
 
@@ -340,12 +342,12 @@ def test_nothing_is_left_of_an_entry_that_could_not_be_made(mistake, tmp_path, r
 
     (tmp_path / "file").write_text("")
     with pytest.raises((RunError, KeyboardInterrupt)) as error:
-        cache.load(made_source(tmp_path / "file", read_examples))
+        load_sources(made_source(tmp_path / "file", read_examples))
     if isinstance(mistake, OSError):
         cure = "free some space there or let AUXRNN_CACHE_DIR name another folder"
         assert str(error.value) == f"cannot write {root} (No space left); {cure}"
     assert leftovers(root) == []
-    assert texts_of(cache.load(made_source(tmp_path / "file", lambda: examples_of(["a", "b"])))) == ["a", "b"]
+    assert texts_of(load_sources(made_source(tmp_path / "file", lambda: examples_of(["a", "b"])))) == ["a", "b"]
 
 
 def test_files_that_change_while_they_are_read_are_not_kept(tmp_path, root, assert_one_sentence):
@@ -357,7 +359,7 @@ def test_files_that_change_while_they_are_read_are_not_kept(tmp_path, root, asse
         file.write_text("afterwards")
 
     with pytest.raises(RunError) as error:
-        cache.load(made_source(file, read_examples))
+        load_sources(made_source(file, read_examples))
     assert_one_sentence(error, "made up changed while it was read; run again")
     assert entries(root) == []
 
@@ -367,34 +369,34 @@ def test_files_that_change_between_their_checksum_and_their_reading_are_not_kept
     file.write_text("before")
 
     def find_and_change(files, **more):
-        found = find_checksum(files, **more)
+        found = checksum_files(files, **more)
         file.write_text("afterwards")
         return found
 
-    monkeypatch.setattr(cache, "find_checksum", find_and_change)
+    monkeypatch.setattr(datasets, "checksum_files", find_and_change)
     with pytest.raises(RunError, match="changed while it was read"):
-        cache.load(made_source(file, lambda: examples_of(["a", "b"])))
+        load_sources(made_source(file, lambda: examples_of(["a", "b"])))
     assert entries(root) == []
 
 
-@pytest.mark.parametrize("name", ["facts.json", "values.bin", *(f"{field}.npy" for field in cache.Table._fields)])
+@pytest.mark.parametrize("name", ["facts.json", "values.bin", *(f"{field}.npy" for field in Table._fields)])
 @pytest.mark.parametrize("share", [None, 0, 0.5])
 def test_a_damaged_entry_is_one_sentence(name, share, tmp_path, root, assert_one_sentence):
-    cache.load(table_of(write_csv(tmp_path / "texts.csv")))
+    load_sources(table_of(write_csv(tmp_path / "texts.csv")))
     (entry,) = entries(root)
     content = (entry / name).read_bytes()
     (entry / name).unlink()
     if share is not None:
         (entry / name).write_bytes(content[: int(share * len(content))])
     with pytest.raises(RunError) as error:
-        cache.load(table_of(tmp_path / "texts.csv"))
+        load_sources(table_of(tmp_path / "texts.csv"))
     assert_one_sentence(error, entry, "is damaged; delete that folder to have the data read again")
 
 
 def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path, root, assert_one_sentence):
     root.write_text("a file where a folder should be")
     with pytest.raises(RunError) as error:
-        cache.load(table_of(write_csv(tmp_path / "texts.csv")))
+        load_sources(table_of(write_csv(tmp_path / "texts.csv")))
     assert_one_sentence(error, root)
 
 
@@ -402,15 +404,15 @@ def test_a_file_that_is_gone_is_one_sentence(tmp_path, assert_one_sentence):
     sources = table_of(write_csv(tmp_path / "texts.csv"))
     (tmp_path / "texts.csv").unlink()
     with pytest.raises(RunError) as error:
-        cache.load(sources)
+        load_sources(sources)
     assert_one_sentence(error, tmp_path / "texts.csv", "check that it is there")
 
 
 def test_a_test_split_is_not_given_twice(tmp_path):
     write_images(tmp_path / "photos", parts=("train", "test"))
-    sources = [*folder_of(tmp_path / "photos"), (folder_of(tmp_path / "photos")[0][0], "test")]
+    sources = [*folder_of(tmp_path / "photos"), folder_of(tmp_path / "photos")[0]._replace(part="test")]
     with pytest.raises(UsageError, match="has a test split of its own; remove --test-data"):
-        cache.load(sources)
+        load_sources(sources)
 
 
 def test_a_checksum_depends_on_contents_and_names_below_the_folder_alone(tmp_path):
@@ -420,13 +422,10 @@ def test_a_checksum_depends_on_contents_and_names_below_the_folder_alone(tmp_pat
             (folder / name).write_text(content)
         return [folder / name for name in contents]
 
-    def check(files):
-        return find_checksum(files, memory=tmp_path / "memory")
-
-    first = check(write(tmp_path / "first", a="1", b="2"))
-    assert check(write(tmp_path / "second", a="1", b="2")) == first
-    assert check(write(tmp_path / "third", a="2", b="1")) != first
-    assert check(write(tmp_path / "fourth", a="1", c="2")) != first
+    first = checksum_files(write(tmp_path / "first", a="1", b="2"))
+    assert checksum_files(write(tmp_path / "second", a="1", b="2")) == first
+    assert checksum_files(write(tmp_path / "third", a="2", b="1")) != first
+    assert checksum_files(write(tmp_path / "fourth", a="1", c="2")) != first
 
 
 def test_files_look_the_same_from_everywhere(tmp_path, monkeypatch):
@@ -470,7 +469,7 @@ def test_vectors_come_back_with_their_features(dtype, tmp_path):
             yield Example(value_TD, "aba"[number], f"example {number}")
 
     for _ in range(2):
-        loaded = cache.load(made_source(tmp_path / "file", read_examples, form=form))
+        loaded = load_sources(made_source(tmp_path / "file", read_examples, form=form))
         assert loaded.facts.format == form
         assert np.array_equal(loaded.flat.value_K, np.concatenate(values))
         assert loaded.flat.begin_N1.tolist() == [0, 4, 8, 10]

@@ -1,10 +1,10 @@
 """The checksum of data stays what it was: run folders know their data by it, and refuse to go on with another."""
 
 import pytest
-from auxrnn.data.datasets import find_sources
 
 from auxrnn.config import DataConfig
-from auxrnn.data.cache import find_key
+from auxrnn.data.datasets import find_key
+from auxrnn.data.sources import find_sources
 from own_data import write_arrays, write_csv, write_images, write_ts
 
 

@@ -1,13 +1,14 @@
 """Examples one by one become flat arrays; classes get an order, and what nobody can train on is refused."""
 
-import io
+import os
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from auxrnn.data.cache import load_in_memory
-from auxrnn.data.collect import NO_PART, collect
+from auxrnn.data.collect import NO_PART, collect, open_sources
+from auxrnn.data.datasets import load_sources
 from auxrnn.data.examples import Example, Problems, Source, Understood
 from auxrnn.data.sequences import NO_LABEL
 from auxrnn.data.series import SeriesFormat
@@ -25,14 +26,20 @@ def source_of(*examples, class_names=None, name="made.npz"):
     return Source(name, (), {"reader": "made"}, lambda _problems, _like: understood)
 
 
+def gather_all(*sources, problems):
+    with Path(os.devnull).open("wb") as nowhere:
+        return collect(sources, open_sources(sources, problems), nowhere, problems=problems)
+
+
 def gather(*examples, **options):
     problems = options.pop("problems", Problems())
-    return collect([(source_of(*examples, **options), None)], io.BytesIO(), problems=problems)
+    return gather_all(source_of(*examples, **options), problems=problems)
 
 
-def test_values_lie_one_after_the_other_and_keep_their_labels_and_parts():
+def test_values_lie_one_after_the_other_and_keep_their_labels_and_parts(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUXRNN_CACHE_DIR", str(tmp_path))
     source = source_of(("b", 2, "train"), ("a", 1, "train"), (None, 3, "train"), ("b", 1, "test"))
-    loaded = load_in_memory([(source, None)])
+    loaded = load_sources([source])
     assert loaded.flat.value_K.ravel().tolist() == [0, 0, 1, 2, 2, 2, 3]
     assert loaded.flat.begin_N1.tolist() == [0, 2, 3, 6, 7]
     assert loaded.table.label_N.tolist() == [1, 0, NO_LABEL, 1]
@@ -75,13 +82,13 @@ def test_crops_point_to_their_picture():
     ]
     understood = Understood("made", SeriesFormat(1), examples, 5, 0)
     source = Source("made", (), {}, lambda _problems, _like: understood)
-    table, _facts = collect([(source, None)], io.BytesIO(), problems=Problems())
+    table, _facts = gather_all(source, problems=Problems())
     assert table.origin_N.tolist() == [0, 0, 2, 2, 2]
 
 
 def test_a_second_source_goes_into_its_part_and_the_unlabeled_lose_their_labels():
-    sources = [(source_of(("a", 1), ("b", 1)), None), (source_of(("a", 1)), "test"), (source_of(("b", 1)), "unlabeled")]
-    table, _facts = collect(sources, io.BytesIO(), problems=Problems())
+    first, test, more = (source_of(*examples) for examples in ([("a", 1), ("b", 1)], [("a", 1)], [("b", 1)]))
+    table, _facts = gather_all(first, test._replace(part="test"), more._replace(part="unlabeled"), problems=Problems())
     assert table.part_N.tolist() == [NO_PART, NO_PART, 2, 3]
     assert table.label_N.tolist() == [0, 1, 0, NO_LABEL]
 

@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
 
 def load(name, **asked):
     dataset = datasets.load(DataConfig(data=name, **asked))
-    return Loaded(part_of(dataset, "train"), part_of(dataset, "test"), dataset.format)
+    return Loaded(part_of(dataset, "train"), part_of(dataset, "test"), dataset.facts.format)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from auxrnn.data.datasets import load
 from hypothesis import given
 from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
+from auxrnn.data.datasets import load
 from auxrnn.data.sequences import (
     Batches,
     Encoding,

@@ -89,7 +89,7 @@ def test_every_text_has_the_class_that_reading_it_gives_and_hangs_on_every_place
     texts = texts_of(dataset, "train") + texts_of(dataset, "test")
     assert {len(text) for text in texts} == {length}
     classes, places = zip(*map(READ[name], texts), strict=True)
-    assert list(classes) == [dataset.class_names[label] for label in dataset.table.label_N]
+    assert list(classes) == [dataset.facts.class_names[label] for label in dataset.table.label_N]
     for found, allowed in zip(zip(*places, strict=True), allowed_places(name, length), strict=True):
         counts = np.bincount(found, minlength=length)
         assert sorted(set(found)) == list(allowed)
@@ -100,7 +100,7 @@ def test_every_text_has_the_class_that_reading_it_gives_and_hangs_on_every_place
 def test_classes_come_as_often_as_the_task_makes_them(name):
     dataset = load(name)
     is_test_N = dataset.table.part_N == PARTS.index("test")
-    share_C = np.ones(len(dataset.class_names))
+    share_C = np.ones(len(dataset.facts.class_names))
     if name == "adding":
         share_C = np.minimum(np.arange(1, 20), np.arange(19, 0, -1))
     for label_N, size in ((dataset.table.label_N[~is_test_N], 20_000), (dataset.table.label_N[is_test_N], 2_000)):
@@ -169,10 +169,9 @@ def test_characters_of_a_users_texts_beside_a_task_stay_what_they_are(tmp_path):
 @pytest.mark.parametrize("name", TASKS)
 def test_the_alphabet_is_the_tasks_own(name):
     dataset = load(name)
-    assert set("".join(texts_of(dataset, "train"))) == set(dataset.format.alphabet)
-    assert (
-        len(dataset.format.alphabet) == len(set(dataset.format.alphabet)) == {"adding": 20, "recall": 9}.get(name, 36)
-    )
+    alphabet = dataset.facts.format.alphabet
+    assert set("".join(texts_of(dataset, "train"))) == set(alphabet)
+    assert len(alphabet) == len(set(alphabet)) == {"adding": 20, "recall": 9}.get(name, 36)
 
 
 @pytest.mark.parametrize("length", [-1, 0, 9, 1_000_001])

@@ -41,7 +41,7 @@ def show_data(options: ShowOptions) -> int:
     dataset = load_data(config)
     picture = draw(options.data.data, dataset, runs.prepare(config, dataset), num_shown=NUM_SHOWN)
     write_aside(options.out, picture)
-    say(f"{options.data.data}: {dataset.description}")
+    say(f"{options.data.data}: {dataset.facts.description}")
     print(options.out)
     return 0
 
@@ -121,7 +121,7 @@ def draw(name: str, dataset: Dataset, prepared: runs.Prepared, *, num_shown: int
     train = make_splits(dataset, prepared.division, form).train
     chosen = _choose(train, num_shown)
     shown = [_show(chosen.select(np.array([row])), dataset, form) for row in range(chosen.num_examples)]
-    title = f"{name}: {dataset.description}"
+    title = f"{name}: {dataset.facts.description}"
     if isinstance(form, ImageFormat):
         order_T = None if form.permutation is None else permutation_order(form.permutation, form.num_steps)
         return draw_images(shown, size=form.size, order_T=order_T, title=title)
@@ -148,4 +148,4 @@ def _show(one: Split, dataset: Dataset, form: Format) -> Shown:
         is_bytes = form.tokens == "bytes"
         text = kept.tobytes().decode(errors="replace") if is_bytes else "".join(map(chr, kept.tolist()))
         text = text[::-1] if form.is_backward else text
-    return Shown("no label" if label == NO_LABEL else dataset.class_names[label], value_NT[0], text)
+    return Shown("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from auxrnn.config import RunConfig
-    from auxrnn.data.collect import Dataset
+    from auxrnn.data.datasets import Dataset
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -111,12 +111,12 @@ def _check_memory(config: RunConfig, session: Session) -> None:
 
 def _announce_data(config: RunConfig, dataset: Dataset, prepared: runs.Prepared) -> None:
     """Say what was understood of the data, and how it is divided."""
-    say(f"{config.data.data}: {dataset.description}")
+    say(f"{config.data.data}: {dataset.facts.description}")
     drawn = drawn_parts(dataset.table, config.data)
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     lengths = measure_lengths(splits.train.length_N)
-    say(f"{describe_division(dataset, prepared.division)}{how}; {len(dataset.class_names)} classes; {lengths}")
+    say(f"{describe_division(dataset, prepared.division)}{how}; {len(dataset.facts.class_names)} classes; {lengths}")
     for line in (describe_alphabet(prepared.card.format, splits.train), describe_skipped(dataset)):
         if line:
             say(line)

@@ -5,15 +5,14 @@ Dimension letters: `N` examples, `K` steps of all sequences together.
 
 from array import array
 from collections.abc import Callable, Sequence
-from io import BufferedIOBase
-from typing import NamedTuple, get_args
+from typing import BinaryIO, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Int8, Int64
 
 from auxrnn.data.examples import Example, Part, Problems, Source, Understood
 from auxrnn.data.formats import Format
-from auxrnn.data.sequences import NO_LABEL, Flat
+from auxrnn.data.sequences import NO_LABEL
 from auxrnn.errors import UsageError
 
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -47,21 +46,10 @@ class Facts(NamedTuple):
     skipped: tuple[str, ...]
 
 
-class Dataset(NamedTuple):
-    """All examples of some sources, and what is known of them."""
-
-    name: str
-    flat: Flat
-    table: Table
-    facts: Facts
-    checksum: str
-    """Of the files and of how they were read: the same data has the same."""
-
-
 class Collector:
     """Takes examples one by one: their values go to a file, the rest stays in memory."""
 
-    def __init__(self, file: BufferedIOBase, problems: Problems) -> None:
+    def __init__(self, file: BinaryIO, problems: Problems) -> None:
         self.file, self.problems = file, problems
         self.begins, self.labels, self.parts, self.origins = array("q", [0]), array("q"), array("b"), array("q")
         self.number_of: dict[str, int] = {}
@@ -115,7 +103,7 @@ def open_sources(sources: Sequence[Source], problems: Problems) -> list[Understo
 def collect(
     sources: Sequence[Source],
     opened: Sequence[Understood],
-    file: BufferedIOBase,
+    file: BinaryIO,
     *,
     problems: Problems,
     observe: Observe = lambda _done, _total: None,

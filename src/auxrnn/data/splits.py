@@ -10,10 +10,9 @@ import torch
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig, decided
-from auxrnn.data.collect import NO_PART, PARTS, Dataset, Table
+from auxrnn.data.collect import NO_PART, PARTS, Table
 from auxrnn.data.examples import Part
-from auxrnn.data.formats import Format, make_encoding
-from auxrnn.data.sequences import NO_LABEL, Split, Splits
+from auxrnn.data.sequences import NO_LABEL
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 
@@ -45,20 +44,6 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     train, validation = held_out
     labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
     return Division(np.concatenate([train, parts["unlabeled"]]), labeled, validation, test)
-
-
-def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
-    """Return the splits as a network with this format reads them; only examples with a label can be tested on."""
-    encoding = make_encoding(form)
-
-    def make(rows: Rows, labeled: Rows) -> Split:
-        label_N = np.where(np.isin(rows, labeled), dataset.table.label_N[rows], NO_LABEL)
-        return Split(dataset.flat, rows, label_N, encoding)
-
-    held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
-    return Splits(
-        make(division.train, division.labeled), *(split if split.num_examples else None for split in held_out)
-    )
 
 
 def is_drawn(table: Table, data: DataConfig) -> bool:

@@ -20,7 +20,7 @@ from rich.console import Console
 from auxrnn import runs
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data import datasets
-from auxrnn.data.collect import Dataset
+from auxrnn.data.datasets import Dataset
 from auxrnn.data.summary import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments.jobs import Folders, Task
@@ -192,7 +192,7 @@ def _facts(folder: Path, dataset: Dataset, planned: Mapping[str, RunConfig]) -> 
         dataset="scikit-learn's handwritten digits, 8x8 on a blank 14x14 canvas",
         train_examples=parts["train"],
         test_examples=parts["test"],
-        num_classes=len(dataset.class_names),
+        num_classes=len(dataset.facts.class_names),
         sequence_length=int(np.diff(dataset.flat.begin_N1).max()),
         seed=planned["reconstruct"].seed,
         versions=versions,

@@ -10,15 +10,17 @@ import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from auxrnn.config import DataConfig
-from auxrnn.data.collect import Dataset, Facts, Observe, Table, collect, open_sources
+from auxrnn.data.collect import Facts, Observe, Table, collect, open_sources
 from auxrnn.data.examples import Problems, Source
-from auxrnn.data.formats import from_plain, to_plain
-from auxrnn.data.sequences import Flat
+from auxrnn.data.formats import Format, from_plain, make_encoding, to_plain
+from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits
 from auxrnn.data.sources import find_sources
+from auxrnn.data.splits import Division, Rows
 from auxrnn.errors import RunError
 from auxrnn.files import (
     CACHE_DIR_VARIABLE,
@@ -38,6 +40,31 @@ SPARE_BYTES = 2**27
 CODE_POINT = np.dtype(np.uint32)
 
 logger = logging.getLogger(__name__)
+
+
+class Dataset(NamedTuple):
+    """All examples of some sources, and what is known of them."""
+
+    name: str
+    flat: Flat
+    table: Table
+    facts: Facts
+    checksum: str
+    """Of the files and of how they were read: the same data has the same."""
+
+
+def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
+    """Return the splits as a network with this format reads them; only examples with a label can be tested on."""
+    encoding = make_encoding(form)
+
+    def make(rows: Rows, labeled: Rows) -> Split:
+        label_N = np.where(np.isin(rows, labeled), dataset.table.label_N[rows], NO_LABEL)
+        return Split(dataset.flat, rows, label_N, encoding)
+
+    held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
+    return Splits(
+        make(division.train, division.labeled), *(split if split.num_examples else None for split in held_out)
+    )
 
 
 def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
