@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig
-from auxrnn.data.collect import NO_PART, PARTS, Dataset, Facts, Table, collect, open_sources
+from auxrnn.data.collect import NO_PART, PARTS, Facts, Table, collect, open_sources
+from auxrnn.data.datasets import Dataset
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import Format
 from auxrnn.data.inputs import count_unknown
