@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from auxrnn.structs import Segments as Segments
     from auxrnn.structs import SequenceBatch as SequenceBatch
     from auxrnn.training.optimizers import RMSProp as RMSProp
-    from auxrnn.training.phases import true_token_probability as true_token_probability
+    from auxrnn.training.optimizers import true_token_probability as true_token_probability
 
 _MODULES = {
     "auxiliary.objectives": ["Predict", "Reconstruct"],
@@ -55,8 +55,7 @@ _MODULES = {
     "runs": ["load_run"],
     "streaming": ["Stream"],
     "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],
-    "training.optimizers": ["RMSProp"],
-    "training.phases": ["true_token_probability"],
+    "training.optimizers": ["RMSProp", "true_token_probability"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

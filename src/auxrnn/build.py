@@ -32,7 +32,7 @@ from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.presets import PRESETS, ModelName
 from auxrnn.structs import Draws
 from auxrnn.training.loop import Session
-from auxrnn.training.phases import Phase, Rates, plan_phases
+from auxrnn.training.optimizers import Phase
 from auxrnn.training.record import Recorder
 
 
@@ -216,18 +216,22 @@ def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_
     """Turn steps or epochs into phases; without a length, one that fits a desk."""
     schedule, has_objective = config.schedule, config.loss.objective != "none"
     default = DESK_PRETRAIN_STEPS if has_objective else 0
-    return plan_phases(
-        pretrain_steps=_num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, pretrain_steps_per_epoch, default),
-        train_steps=_num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS),
-        has_objective=has_objective,
-        is_joint=schedule.joint,
-        rates=Rates(
-            schedule.lr,
-            schedule.lr_halving_epochs * steps_per_epoch,
-            schedule.warmup_steps,
-            schedule.lr_schedule or ("inverse-sqrt" if schedule.warmup_steps else "halving"),
-        ),
+    lengths = (
+        _num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, pretrain_steps_per_epoch, default),
+        _num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS),
     )
+    is_joint = schedule.joint and has_objective
+    rates = (
+        schedule.lr,
+        schedule.lr_halving_epochs * steps_per_epoch,
+        schedule.warmup_steps,
+        schedule.lr_schedule or ("inverse-sqrt" if schedule.warmup_steps else "halving"),
+    )
+    phases = [
+        Phase("pretrain", lengths[0], False, True, *rates),
+        Phase("joint" if is_joint else "supervised", lengths[1], True, is_joint, *rates),
+    ]
+    return [phase for phase in phases if phase.num_steps > 0]
 
 
 def _draw_some(split: Split, seed: int) -> Split:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from auxrnn.training.loop import Tick
-from auxrnn.training.phases import Phase
+from auxrnn.training.optimizers import Phase
 
 SECONDS_BETWEEN_LINES = 15.0
 

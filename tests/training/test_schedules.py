@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn.training.phases import cosine_lr, pretrain_lr, train_lr, true_token_probability, warmup_lr
+from auxrnn.training.optimizers import cosine_lr, pretrain_lr, train_lr, true_token_probability, warmup_lr
 
 STEPS = st.integers(0, 10**7)
 RATES = st.floats(1e-6, 1.0)

@@ -25,8 +25,7 @@ from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
 from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
-from auxrnn.training.optimizers import KINDS, back_propagate, make_optimizer
-from auxrnn.training.phases import Phase, true_token_probability
+from auxrnn.training.optimizers import KINDS, Phase, back_propagate, make_optimizer, true_token_probability
 
 SMALL_LR = 1e-12
 LONGEST_TRIAL = 2.0

@@ -21,8 +21,14 @@ from auxrnn.files import write_aside
 from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
-from auxrnn.training.optimizers import back_propagate, collect_state, make_optimizer, restore_state
-from auxrnn.training.phases import Phase, true_token_probability
+from auxrnn.training.optimizers import (
+    Phase,
+    back_propagate,
+    collect_state,
+    make_optimizer,
+    restore_state,
+    true_token_probability,
+)
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_A_PHASE = 10
