@@ -190,5 +190,4 @@ def test_an_update_is_timed_with_the_spans_of_the_paper_also_on_a_desk():
 
 @pytest.mark.parametrize(("scale", "start"), [(DESK_SCALE, "a forget bias of one"), (FULL_SCALE, "(chrono)")])
 def test_table_2_says_how_the_gates_of_its_scale_start(scale, start):
-    grids, _ = table2.render(Results(scale, [], {}))
-    assert start in grids[0].caption
+    assert start in table2.show(Results(scale, [], {})).grids[0].caption

@@ -117,13 +117,6 @@ def test_a_place_without_a_number_says_why():
     assert results.cell("another", "MNIST", 97.0) == (None, 97.0, "not part of this scale")
 
 
-def test_a_run_in_two_places_takes_its_time_once():
-    jobs = [make_job("upper", 0), make_job("lower", 0)]
-    results = Results(PAPER_SCALE, jobs, {job.name: make_record(job, 80.0, seconds=7.0) for job in jobs})
-    assert results.score(*UPPER) == results.score(*LOWER)
-    assert results.seconds == 7.0
-
-
 def test_collecting_reads_the_records_that_are_there(tmp_path):
     jobs = [make_job("upper", seed) for seed in range(2)]
     write_record(make_record(jobs[1], 80.0), tmp_path)
@@ -137,6 +130,6 @@ def test_table_1_shows_lengths_as_training_cuts_them(max_length, median):
     job = next(job for job in table1.runs(DESK_SCALE) if job.row == DBPEDIA)
     scores = {"lengths": {"median": 287}, "classes": {"train": {"a": 2, "b": 3}}}
     record = RunRecord(job.name, {"seed": 0, "max_length": max_length}, scores, 0.0, [], {}, {})
-    (grid,), _ = table1.render(Results(DESK_SCALE, [job], {job.name: record}))
+    (grid,) = table1.show(Results(DESK_SCALE, [job], {job.name: record})).grids
     (row,) = [row for row in grid.rows if row.title == DBPEDIA]
     assert [cell.ours.mean for cell in row.cells] == [median, 2, 5]

@@ -320,7 +320,7 @@ def test_an_interrupted_runner_stops_its_processes_which_keep_their_checkpoints(
         folder = folders.runs / job.name
         assert not runs.is_locked(folder)
         assert list((folder / "checkpoints").glob("*.safetensors"))
-        assert not folders.is_done(job)
+        assert not folders.is_done(job.name)
 
 
 def test_the_display_says_how_each_run_ended_and_how_long_the_rest_takes(folders, monkeypatch):

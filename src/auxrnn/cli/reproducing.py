@@ -102,7 +102,7 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, options: Reprodu
     if not tasks:
         say(f"all {len(jobs)} runs are done already")
         return 0
-    num_done = sum(folders.is_done(job) for job in jobs)
+    num_done = sum(folders.is_done(job.name) for job in jobs)
     say(f"{len(jobs)} runs, {num_done} of them done already; {options.workers} at a time")
     if scale.name == "smoke":
         display = Display(tasks, folders, error_console())

@@ -19,10 +19,10 @@ from auxrnn.experiments import (
     table6,
 )
 from auxrnn.experiments.jobs import UNNAMED, Folders, Job, drop_doubles
-from auxrnn.experiments.results import Results, collect
+from auxrnn.experiments.results import Results, Shown, collect
 from auxrnn.experiments.scales import Scale
 from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS
-from auxrnn.report.results import BarChart, Claim, Grid, LineChart, Outcome
+from auxrnn.report.results import Outcome
 
 
 class Experiment(Protocol):
@@ -34,14 +34,8 @@ class Experiment(Protocol):
     def runs(self, scale: Scale) -> Iterable[Job]:
         """Yield what it needs."""
 
-    def claims(self, results: Results) -> Sequence[Claim]:
-        """Judge what the paper says."""
-
-    def conclude(self, results: Results) -> str:
-        """Return in plain words what our numbers are, whatever they are; nothing while they are missing."""
-
-    def render(self, results: Results) -> tuple[Sequence[Grid], Sequence[LineChart | BarChart]]:
-        """Return its tables and charts."""
+    def show(self, results: Results) -> Shown:
+        """Return its tables and charts, the claims of the paper judged, and our numbers in a sentence."""
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -59,10 +53,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "few_labels": few_labels,
 }
 NOT_IN_THE_PAPER = ("mnist784", "few_labels")
-PAGE_ORDER = (
-    *sorted((set(EXPERIMENTS) - {*NOT_IN_THE_PAPER}), key=lambda name: (name[0] == "f", name)),
-    *NOT_IN_THE_PAPER,
-)
+PAGE_ORDER = sorted(EXPERIMENTS, key=lambda name: (name in NOT_IN_THE_PAPER, name[0] == "f", name))
+"""Tables, figures, then the rest."""
 ALWAYS_SHOWN = ("hidden_size", "batch_size", "optimizer", "lr")
 """Settings that are shown even where they are the published ones."""
 
@@ -77,22 +69,22 @@ def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
     experiment = EXPERIMENTS[name]
     jobs = list(experiment.runs(scale))
     results = collect(scale, jobs, folders)
-    grids, charts = experiment.render(results)
+    shown = experiment.show(results)
     planned = {job.name for job in jobs}
     return Outcome(
         name=name,
         title=experiment.TITLE,
         scale=scale.name,
         summary=experiment.SUMMARY,
-        finding=experiment.conclude(results),
-        grids=tuple(grids),
-        charts=tuple(charts),
-        claims=tuple(experiment.claims(results)),
+        finding=shown.finding,
+        grids=tuple(shown.grids),
+        charts=tuple(shown.charts),
+        claims=tuple(shown.claims),
         settings=(("scale", scale.summary), *describe_settings(jobs)),
         command=f"auxrnn reproduce {name} --scale {scale.name}",
         num_done=len(planned & results.records.keys()),
         num_planned=len(planned),
-        seconds=results.seconds,
+        seconds=sum(record.seconds for record in results.records.values()),
     )
 
 

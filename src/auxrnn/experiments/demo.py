@@ -140,7 +140,7 @@ def _check_folder(folder: Path, planned: Mapping[str, RunConfig]) -> None:
 
 def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console) -> None:
     """Train the runs side by side, as many at a time as there are cores."""
-    tasks = [Task(name, config, title=SYSTEMS[name].title) for name, config in planned.items()]
+    tasks = [Task(name, config) for name, config in planned.items()]
     folders, workers = Folders(folder, folder), os.cpu_count() or 1
     if not console.is_terminal:
         num_updates = sum(_num_steps(planned["reconstruct"]))

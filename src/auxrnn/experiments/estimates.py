@@ -58,7 +58,7 @@ def summarize(name: str, scale: Scale, folders: Folders) -> Summary:
     """Count the runs of an experiment, and estimate the time of what is left; a shared pretraining counts once."""
     jobs = drop_doubles(EXPERIMENTS[name].runs(scale))
     tasks = [task for task in plan(jobs, folders) if task.is_job or not runs.is_finished(folders.runs / task.name)]
-    num_done = sum(folders.is_done(job) for job in jobs)
+    num_done = sum(folders.is_done(job.name) for job in jobs)
     seconds_left = sum(estimate_seconds(tasks, folders).values())
     return Summary(name, EXPERIMENTS[name].TITLE, scale.name, len(jobs), num_done, seconds_left)
 

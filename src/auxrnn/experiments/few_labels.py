@@ -4,25 +4,22 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from auxrnn.config import RunConfig
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results
+from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import DBPEDIA, MNIST, PAPER_WINDOW, Scale
-from auxrnn.report.results import Claim, Grid, LineChart, Row, to_line
+from auxrnn.report.results import Grid, LineChart
 
 TITLE = "Few labels: what unlabeled sequences are worth"
 SUMMARY = (
     "All networks have labels for only a few sequences, and the same number of updates on them. The r-LSTM and the"
     " p-LSTM are first pretrained on all sequences without labels; one pretraining serves all numbers of labels."
 )
-LSTM, R, P = "LSTM", "r-LSTM", "p-LSTM"
-SYSTEMS = (LSTM, R, P)
+SYSTEMS = LSTM, R, P = "LSTM", "r-LSTM", "p-LSTM"
 
 
 class Study(NamedTuple):
-    """One dataset: how many labels of how many, and how far gradients reach."""
+    """One dataset: how many labels, the last being all of them, and how far gradients reach."""
 
-    num_examples: int
     counts: tuple[int, ...]
     window: int
     settings: dict[str, Any]
@@ -30,9 +27,9 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    MNIST: Study(60_000, (100, 300, 1000, 3000, 60_000), PAPER_WINDOW, {}),
+    MNIST: Study((100, 300, 1000, 3000, 60_000), PAPER_WINDOW, {}),
     # As in Table 4: the auxiliary loss ends with pretraining.
-    DBPEDIA: Study(12_038, (140, 420, 1400, 4200, 12_038), 100, {"joint": False}),
+    DBPEDIA: Study((140, 420, 1400, 4200, 12_038), 100, {"joint": False}),
 }
 SHARES = (0.06, 0.06, 0.12, 0.18, 1.0)
 """Updates with labels, as shares of those with all labels: few examples are soon memorized."""
@@ -42,22 +39,15 @@ def runs(scale: Scale) -> Iterator[Job]:
     """Yield the runs, seed by seed; with all labels those of MNIST are Table 2's."""
     for seed, (dataset, study) in itertools.product(scale.seeds, STUDIES.items()):
         for count, share in zip(study.counts, SHARES, strict=True):
+            few = {"label_fraction": count / study.counts[-1]} | _shorten(scale, dataset, share)
             for row in SYSTEMS:
-                yield Job(row, _column(dataset, count), _config(scale, row, dataset, count, share=share, seed=seed))
+                changes = ({} if row == LSTM else study.settings) | ({} if share == 1.0 else few)
+                config = scale.config(row, dataset, seed=seed, window=study.window, **changes)
+                yield Job(row, _column(dataset, count), config)
 
 
 def _column(dataset: str, count: int) -> str:
     return f"{dataset}, {count:,} labels"
-
-
-def _config(scale: Scale, row: str, dataset: str, count: int, *, share: float, seed: int) -> RunConfig:
-    study = STUDIES[dataset]
-    changes = {} if row == LSTM else dict(study.settings)
-    if count < study.num_examples:
-        changes |= {"label_fraction": count / study.num_examples} | _shorten(scale, dataset, share)
-    if row == LSTM:
-        return scale.lstm(dataset, seed=seed, window=study.window, **changes)
-    return scale.with_auxiliary(dataset, row, seed=seed, window=study.window, **changes)
 
 
 def _shorten(scale: Scale, dataset: str, share: float) -> dict[str, Any]:
@@ -69,40 +59,20 @@ def _shorten(scale: Scale, dataset: str, share: float) -> dict[str, Any]:
     return {"train_steps": updates, "evaluate_every": schedule.num_updates}
 
 
-def claims(results: Results) -> list[Claim]:
-    """Judge that pretraining without labels helps wherever labels are few."""
-    found = []
+def show(results: Results) -> Shown:
+    """Return a table and a chart of accuracy against labels for each dataset; pretraining should help where few."""
+    grids, charts, claims = [], [], []
     for dataset, study in STUDIES.items():
-        for count, row in itertools.product(study.counts[:-1], (R, P)):
-            text = f"On {dataset} with {count:,} labels the {row} beats the LSTM"
-            column = _column(dataset, count)
-            found.append(results.claim(text, (row, column), (LSTM, column), is_ours=True))
-    return found
-
-
-def conclude(results: Results) -> str:
-    """Return the accuracies with a thousand labels on MNIST."""
-    text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
-    return results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))
-
-
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Return a table and a chart of accuracy against labels for each dataset."""
-    grids, charts = [], []
-    for dataset, study in STUDIES.items():
-        rows = tuple(
-            Row(f"{count:,}", tuple(results.cell(row, _column(dataset, count), None) for row in SYSTEMS))
-            for count in study.counts
-        )
+        columns = {_column(dataset, count): count for count in study.counts}
+        titles = {column: f"{count:,}" for column, count in columns.items()}
+        rows = results.rows_by_column(titles, {row: {} for row in SYSTEMS})
         caption = results.scale.add_part(f"{dataset}, by number of labels", dataset)
-        grids.append(Grid(caption, "test accuracy, %", SYSTEMS, rows))
-        lines = tuple(to_line(row, _scores(results, row, dataset)) for row in SYSTEMS)
-        title = f"Accuracy with few labels, {dataset}"
-        charts.append(LineChart(title, "labels", "test accuracy, %", lines, is_log_x=True))
-    return grids, charts
-
-
-def _scores(results: Results, row: str, dataset: str) -> list[tuple[int, Any]]:
-    counts = STUDIES[dataset].counts
-    found = [(count, results.score(row, _column(dataset, count))) for count in counts]
-    return [(count, score) for count, score in found if score is not None]
+        grids.append(Grid(caption, ACCURACY, SYSTEMS, rows))
+        lines = tuple(results.line(row, columns) for row in SYSTEMS)
+        charts.append(LineChart(f"Accuracy with few labels, {dataset}", "labels", ACCURACY, lines, is_log_x=True))
+        for (column, title), row in itertools.product(list(titles.items())[:-1], (R, P)):
+            text = f"On {dataset} with {title} labels the {row} beats the LSTM"
+            claims.append(results.claim(text, (row, column), (LSTM, column), is_ours=True))
+    text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
+    finding = results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))
+    return Shown(grids, charts, claims, finding)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results, test_accuracy
+from auxrnn.experiments.results import Results, Shown, test_accuracy
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Claim, Grid, Line, LineChart, Row
+from auxrnn.report.results import Claim, Grid, Row
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Figure 5: training and test curves (CIFAR10)"
@@ -22,40 +22,12 @@ PAPER = {
 COLUMNS = ("training, early", "training, at the end", "test, at the end")
 FIRST_WITH_LABELS = 1
 """The evaluation before it is of a network that has seen no label."""
+EARLY = "Soon after the first labels LSTM, r-LSTM and p-LSTM classify {}, {} and {} % of the training images correctly"
 
 
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield the runs of Table 2 that the figure shows."""
-    for job in table2.runs(scale):
-        if job.column == CIFAR10 and job.row in PAPER:
-            yield job
-
-
-def claims(results: Results) -> list[Claim]:
-    """Judge both advantages: of optimization early, of regularization at the end."""
-    found = []
-    for row in (R, P):
-        system, places = row.split()[0], ((row, CIFAR10), (LSTM, CIFAR10))
-        text = f"Pretraining gives the {system} a better start: higher training accuracy than the LSTM early on"
-        found.append(results.claim(text, *places, value=train_early))
-        text = (
-            f"The {system} regularizes: at the end its test accuracy is closer to its training accuracy than the LSTM's"
-        )
-        found.append(results.claim(text, *places, value=lambda record: test_accuracy(record) - train_late(record)))
-    return found
-
-
-def conclude(results: Results) -> str:
-    """Return the training accuracies at the beginning and at the end."""
-    places = [(row, CIFAR10) for row in PAPER]
-    early = (
-        "Soon after the first labels LSTM, r-LSTM and p-LSTM classify {}, {} and {} % of the training images correctly"
-    )
-    told = (
-        results.tell(early, *places, value=train_early),
-        results.tell("at the end {}, {} and {} %", *places, value=train_late),
-    )
-    return f"{', '.join(told)}." if all(told) else ""
+    return (job for job in table2.runs(scale) if job.column == CIFAR10 and job.row in PAPER)
 
 
 def train_early(record: RunRecord) -> float:
@@ -69,22 +41,31 @@ def train_late(record: RunRecord) -> float:
     return float(record.scores["train_accuracy"])
 
 
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+def show(results: Results) -> Shown:
     """Return two charts, training and test, and the ends of the curves as a table."""
+    titles = {row: table2.name_row(results, row) for row in PAPER}
     values = (train_early, train_late, test_accuracy)
     rows = tuple(
-        Row(
-            table2.name_row(results, row),
-            tuple(results.cell(row, CIFAR10, *pair) for pair in zip(numbers, values, strict=True)),
-        )
+        Row(titles[row], tuple(results.cell(row, CIFAR10, *pair) for pair in zip(numbers, values, strict=True)))
         for row, numbers in PAPER.items()
     )
-    charts = [_chart(results, "train", "training images"), _chart(results, "test", "test images")]
-    return [Grid("Ends of the curves", "accuracy, %", COLUMNS, rows)], charts
+    charts = [
+        results.curves(f"Accuracy on {words} images", titles, CIFAR10, split=split)._replace(y_label="accuracy, %")
+        for split, words in (("train", "training"), ("test", "test"))
+    ]
+    places = [(row, CIFAR10) for row in PAPER]
+    early = results.tell(EARLY, *places, value=train_early)
+    late = results.tell("at the end {}, {} and {} %", *places, value=train_late)
+    finding = f"{early}, {late}." if early and late else ""
+    return Shown([Grid("Ends of the curves", "accuracy, %", COLUMNS, rows)], charts, list(_claims(results)), finding)
 
 
-def _chart(results: Results, split: str, words: str) -> LineChart:
-    lines = tuple(
-        Line(table2.name_row(results, row), results.curve(row, CIFAR10, f"{split}_accuracy")) for row in PAPER
-    )
-    return LineChart(f"Accuracy on {words}", "updates, pretraining counted", "accuracy, %", lines, chance=10.0)
+def _claims(results: Results) -> Iterator[Claim]:
+    """Judge both advantages: of optimization early, of regularization at the end."""
+    for row in (R, P):
+        system, places = row.split()[0], ((row, CIFAR10), (LSTM, CIFAR10))
+        text = f"Pretraining gives the {system} a better start: higher training accuracy than the LSTM early on"
+        yield results.claim(text, *places, value=train_early)
+        text = f"The {system} regularizes: at the end its test accuracy is closer to its training accuracy"
+        text += " than the LSTM's"
+        yield results.claim(text, *places, value=lambda record: test_accuracy(record) - train_late(record))

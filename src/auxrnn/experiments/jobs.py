@@ -26,7 +26,6 @@ BEYOND_ONE_UPDATE = (
 )
 """How long and how fast a network learns: no part of the digest of a measured update."""
 NUM_DIGITS = 8
-SEED_MARK = "-s"
 
 
 class Job(NamedTuple):
@@ -48,15 +47,14 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
     """Return a name that tells a person what the job is; equal settings have equal names."""
     data = config.data
     size = data.image_size or data.length or data.max_length
-    words = [Path(data.data).stem + (f"{size}" if size else "")]
+    dataset = Path(data.data).stem + (f"{size}" if size else "")
     if kind == "data":
-        return "-".join(["data", *words, _digest(RunConfig(data=data))])
-    system = name_system(config.model.model, config.loss.objective)
-    window = config.loss.supervised_window
-    words += ["".join(letter for letter in system.lower() if letter.isalnum()), f"w{window}"]
-    start = [] if kind == "train" else [kind]
+        return f"data-{dataset}-{_digest(RunConfig(data=data))}"
+    system = name_system(config.model.model, config.loss.objective).lower()
+    letters = "".join(letter for letter in system if letter.isalnum())
     digest = _digest(config, BEYOND_ONE_UPDATE if kind == "cost" else ())
-    return "-".join([*start, *words, digest]) + f"{SEED_MARK}{config.seed}"
+    start = "" if kind == "train" else f"{kind}-"
+    return f"{start}{dataset}-{letters}-w{config.loss.supervised_window}-{digest}-s{config.seed}"
 
 
 def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
@@ -68,15 +66,6 @@ def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
     # A user's own files are the same in every folder.
     named |= {"data": Path(config.data.data).name, "model": model}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
-
-
-def find_seeds(name: str, folder: Path) -> list[int]:
-    """Return the seeds of all records of a job, whichever seed it has itself; none for a job without a seed."""
-    stem, mark, seed = name.rpartition(SEED_MARK)
-    if not (mark and seed.isdecimal()):
-        return []
-    found = (path.stem.removeprefix(stem + SEED_MARK) for path in folder.glob(f"{stem}{SEED_MARK}*.json"))
-    return sorted(int(seed) for seed in found if seed.isdecimal())
 
 
 def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
@@ -97,9 +86,15 @@ class Folders(NamedTuple):
         """Return the path of a job's record."""
         return self.records / f"{name}.json"
 
-    def is_done(self, job: Job) -> bool:
+    def is_done(self, name: str) -> bool:
         """Return whether a job has its record."""
-        return self.record(job.name).exists()
+        return self.record(name).exists()
+
+    def find_seeds(self, job: Job) -> list[int]:
+        """Return the seeds of all records of a job, whichever seed it has itself; none for a count of a dataset."""
+        stem = job.name.removesuffix(f"-s{job.config.seed}")
+        found = (path.stem.removeprefix(f"{stem}-s") for path in self.records.glob(f"{stem}-s*.json"))
+        return sorted(int(seed) for seed in found if seed.isdecimal())
 
 
 class Task(NamedTuple):
@@ -112,32 +107,19 @@ class Task(NamedTuple):
     """The pretraining that this one continues."""
     is_job: bool = False
     """Whether it gets a record."""
-    title: str = ""
-    """What people see instead of the name."""
-
-    @property
-    def label(self) -> str:
-        """What people see."""
-        return self.title or self.name
 
 
 def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
     """Return what is left to do in order: a shared pretraining right before the first job that needs it."""
     tasks: dict[str, Task] = {}
     for job in drop_doubles(jobs):
-        if folders.is_done(job):
+        if folders.is_done(job.name):
             continue
-        pretraining = _find_pretraining(job)
-        after = None if pretraining is None else f"first-{name_job(pretraining)}"
-        if pretraining is not None and after is not None:
+        pretraining, after = first_phase(job.config) if job.kind == "train" else None, None
+        if pretraining is not None:
+            # Evaluated only at its end, since no table shows its curve.
+            pretraining = replace(pretraining, evaluate_every=pretraining.schedule.pretrain_steps)
+            after = f"first-{name_job(pretraining)}"
             tasks.setdefault(after, Task(after, pretraining))
         tasks[job.name] = Task(job.name, job.config, job.kind, after, is_job=True)
     return list(tasks.values())
-
-
-def _find_pretraining(job: Job) -> RunConfig | None:
-    """Return the pretraining of a job, evaluated only at its end since no table shows its curve."""
-    pretraining = first_phase(job.config) if job.kind == "train" else None
-    if pretraining is None or pretraining.schedule.pretrain_steps is None:
-        return pretraining
-    return replace(pretraining, evaluate_every=pretraining.schedule.pretrain_steps)

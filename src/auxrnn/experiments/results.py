@@ -1,16 +1,30 @@
-"""The records of an experiment by place (row, column) of its table, and the claims that they decide."""
+"""The records of an experiment by place (row, column) of its table, and what they decide."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from auxrnn.experiments.jobs import Folders, Job, find_seeds
+from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.scales import Scale
-from auxrnn.report.results import Cell, Claim, Point, Row, Score, describe_score, judge
+from auxrnn.report.results import (
+    BarChart,
+    Cell,
+    Claim,
+    Grid,
+    Line,
+    LineChart,
+    Point,
+    Row,
+    Score,
+    describe_score,
+    judge,
+    to_line,
+)
 from auxrnn.report.run_records import RunRecord, read_record
 
+ACCURACY = "test accuracy, %"
 FEWEST_SEEDS = 3
 """With fewer seeds an ordering is neither claimed nor denied."""
 
@@ -27,6 +41,16 @@ def test_accuracy(record: RunRecord) -> float:
 def test_error(record: RunRecord) -> float:
     """Return the test error after the last update, in percent."""
     return 100.0 - test_accuracy(record)
+
+
+class Shown(NamedTuple):
+    """What an experiment shows of its records."""
+
+    grids: Sequence[Grid]
+    charts: Sequence[LineChart | BarChart] = ()
+    claims: Sequence[Claim] = ()
+    finding: str = ""
+    """In plain words what our numbers are, whatever they are; nothing while they are missing."""
 
 
 class Results(NamedTuple):
@@ -76,10 +100,37 @@ class Results(NamedTuple):
             for row, numbers in paper.items()
         )
 
-    @property
-    def seconds(self) -> float:
-        """Training time of all finished runs, each counted once."""
-        return sum(record.seconds for record in self.records.values())
+    def rows_by_column(
+        self, titles: Mapping[str, str], paper: Mapping[str, Mapping[str, float | None]], value: Value = test_accuracy
+    ) -> tuple[Row, ...]:
+        """Return the same the other way round: a row for each column that has a title, and a cell for each row."""
+        return tuple(
+            Row(title, tuple(self.cell(row, column, numbers.get(column), value) for row, numbers in paper.items()))
+            for column, title in titles.items()
+        )
+
+    def line(
+        self, row: str, xs: Mapping[str, int], paper: Sequence[tuple[int, float]] = (), *, value: Value = test_accuracy
+    ) -> Line:
+        """Return the scores of a row by the x of each column, and the paper's."""
+        scores = [(x, score) for column, x in xs.items() if (score := self.score(row, column, value)) is not None]
+        return to_line(row, scores, paper)
+
+    def curves(self, title: str, rows: Mapping[str, str], column: str, *, split: str = "test") -> LineChart:
+        """Return how accuracy changes while some rows are trained; `rows` are their titles by name."""
+        lines = tuple(Line(shown, self._find_curve(row, column, f"{split}_accuracy")) for row, shown in rows.items())
+        return LineChart(title, "updates, pretraining counted", ACCURACY, lines, chance=10.0)
+
+    def _find_curve(self, row: str, column: str, name: str) -> tuple[Point, ...]:
+        """Return mean and range over the seeds of one score, at every update at which all seeds have it."""
+        records = self.find(row, column)
+        found: dict[int, list[float]] = defaultdict(list)
+        for record in records:
+            for point in record.curve:
+                if name in point:
+                    found[int(point["total_step"])].append(float(point[name]))
+        complete = {step: values for step, values in sorted(found.items()) if len(values) == len(records)}
+        return tuple(Point(float(step), fmean(values), min(values), max(values)) for step, values in complete.items())
 
     def claim(
         self,
@@ -95,16 +146,11 @@ class Results(NamedTuple):
         ours, theirs = self.score(*better, value), self.score(*worse, value)
         if ours is None or theirs is None:
             return Claim(text, "open", "not all of its runs are done", is_ours)
+        verdict = judge(ours, theirs, by=by, fewest=FEWEST_SEEDS)
         numbers = f"{better[0]} {describe_score(ours, decimals=1)}, {worse[0]} {describe_score(theirs, decimals=1)}"
-        if min(len(ours.values), len(theirs.values)) < FEWEST_SEEDS:
-            return Claim(text, "open", f"{numbers}: too few seeds for an ordering", is_ours)
-        detail = f"{numbers}: {ours.mean - theirs.mean:+.1f} points in the mean"
-        return Claim(text, judge(ours, theirs, by=by, fewest=FEWEST_SEEDS), detail, is_ours)
-
-    def claim_less_error(self, better: Place, worse: Place) -> Claim:
-        """Judge that one place has less error than another."""
-        text = f"{better[0]} has a lower error than {worse[0]}"
-        return self.claim(text, worse, better, value=test_error)
+        points = f"{ours.mean - theirs.mean:+.1f} points in the mean"
+        detail = f"{numbers}: {'too few seeds for an ordering' if verdict == 'open' else points}"
+        return Claim(text, verdict, detail, is_ours)
 
     def tell(self, text: str, *places: Place, value: Value = test_accuracy) -> str:
         """Fill our numbers into a sentence, one for each pair of braces; return nothing while one is missing."""
@@ -113,23 +159,6 @@ class Results(NamedTuple):
             return ""
         return text.format(*(describe_score(score, decimals=1) for score in scores))
 
-    def tell_errors(self, rows: Iterable[str], column: str) -> str:
-        """Return the errors of some rows as a sentence; nothing while one is missing."""
-        places = [(row, column) for row in rows]
-        errors = ", ".join(f"{row} {{}}" for row, _ in places)
-        return self.tell(f"Test error in %, all after the same number of updates: {errors}.", *places, value=test_error)
-
-    def curve(self, row: str, column: str, name: str) -> tuple[Point, ...]:
-        """Return mean and range over the seeds of one score, at every update at which all seeds have it."""
-        records = self.find(row, column)
-        found: dict[int, list[float]] = defaultdict(list)
-        for record in records:
-            for point in record.curve:
-                if name in point:
-                    found[int(point["total_step"])].append(float(point[name]))
-        complete = {step: values for step, values in sorted(found.items()) if len(values) == len(records)}
-        return tuple(Point(float(step), fmean(values), min(values), max(values)) for step, values in complete.items())
-
 
 def collect(scale: Scale, jobs: Sequence[Job], folders: Folders) -> Results:
     """Read the records of all jobs that are done, also of seeds that the scale does not plan."""
@@ -137,7 +166,7 @@ def collect(scale: Scale, jobs: Sequence[Job], folders: Folders) -> Results:
     others = {
         (job.row, job.column, seed): job._replace(config=replace(job.config, seed=seed))
         for job in jobs
-        for seed in find_seeds(job.name, folders.records)
+        for seed in folders.find_seeds(job)
         if (job.row, job.column, seed) not in planned
     }
     everything = sorted([*jobs, *others.values()], key=lambda job: job.config.seed)

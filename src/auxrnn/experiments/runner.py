@@ -81,7 +81,7 @@ class Display:
         """Add a bar for a task."""
         schedule = task.config.schedule
         total = (schedule.pretrain_steps or 0) + (schedule.train_steps or 0) or None
-        self.shown[task.name] = self.bars.add_task(task.label[:40], total=total, status="starting")
+        self.shown[task.name] = self.bars.add_task(task.name[:40], total=total, status="starting")
 
     def update(self, active: Sequence[Task]) -> None:
         """Move the bars; without a terminal, say now and then what is running."""
@@ -89,7 +89,7 @@ class Display:
         for task in active:
             step, text = _find_status(self.folders.runs / task.name)
             self.bars.update(self.shown[task.name], completed=step, status=text)
-            told.append(f"{task.label} at update {step:,}, {text}" if step else f"{task.label} started")
+            told.append(f"{task.name} at update {step:,}, {text}" if step else f"{task.name} started")
         now = time.monotonic()
         if told and not self.console.is_terminal and now - self.last_line > 4 * SECONDS_BETWEEN_LINES:
             self.last_line = now
@@ -107,7 +107,7 @@ class Display:
         if self.seconds_done and self.left:
             elapsed = time.monotonic() - self.began
             time_left = f"  ({describe_seconds(elapsed * sum(self.left.values()) / self.seconds_done)} left)"
-        self._say(f"{num_done}/{self.total} {task.label}  {result}".rstrip() + time_left)
+        self._say(f"{num_done}/{self.total} {task.name}  {result}".rstrip() + time_left)
 
     def remove(self, task: Task) -> None:
         """Remove the bar of a task, if it has one."""

@@ -9,16 +9,17 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from auxrnn.config import Objective, RunConfig, ScaleName, Window, unflatten
-from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName
+from auxrnn.presets import MODEL_OPTIONS, PRESETS
 
 MNIST, PMNIST, CIFAR10, DOGS, DBPEDIA = "MNIST", "pMNIST", "CIFAR10", "StanfordDogs", "DBpedia"
 IMAGES = (MNIST, PMNIST, CIFAR10)
 PAPER_WINDOW, PAPER_SEGMENT = 300, 600
 """Steps of supervised back-propagation in the paper's truncated rows on images, and of a single segment."""
+SINGLE = (1, PAPER_SEGMENT)
 PAPER_SIDES = (40, 48, 56, 72, 80, 96, 112, 128)
 """Sides of the paper's dogs in pixels."""
-OBJECTIVES: dict[str, Objective] = {"r-LSTM": "reconstruct", "p-LSTM": "predict"}
-
+OBJECTIVES: dict[str, Objective] = {"LSTM": "none", "r-LSTM": "reconstruct", "p-LSTM": "predict"}
+MODELS = {preset.title: name for name, preset in PRESETS.items()}
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -37,7 +38,8 @@ class DatasetSetup(NamedTuple):
     """How a scale reads one of the paper's datasets."""
 
     settings: Mapping[str, Any]
-    steps_per_epoch: int
+    steps_per_epoch: int = 1
+    """Counts only where rates are halved."""
     shrink: float = 1.0
     """How many of the paper's steps become one of ours."""
     window: int | None = None
@@ -96,55 +98,54 @@ class Scale(NamedTuple):
         part = self.datasets[dataset].part
         return f"{caption}; ours: {part}" if part else caption
 
-    def lstm(self, dataset: str, *, seed: int, window: Window = PAPER_WINDOW, **changes: Any) -> RunConfig:
-        """Return an LSTM without auxiliary loss, all of whose updates have labels."""
-        values = {"objective": "none", "supervised_window": self.window(window, dataset)}
-        return self._assemble(dataset, self.settings, seed=seed, pretrain=False, changes=values | changes)
-
-    def with_auxiliary(
+    def config(
         self,
-        dataset: str,
         system: str,
+        dataset: str,
         *,
         seed: int,
         window: Window = PAPER_WINDOW,
-        shape: tuple[int, int] = (1, PAPER_SEGMENT),
+        shape: tuple[int, int] = SINGLE,
         **changes: Any,
     ) -> RunConfig:
-        """Return an r-LSTM or p-LSTM with n segments of length l (`shape`).
+        """Return the run of a system on a dataset.
+
+        An LSTM, r-LSTM or p-LSTM has a supervised window, and n segments of length l (`shape`) if it has segments. Any
+        other system, by its title in `presets`, has its published settings except for what the scale changes.
+        """
+        model, setup = MODELS.get(system, "lstm"), self.datasets[dataset]
+        if system in OBJECTIVES:
+            own = {**self.settings, **self._find_windows(system, dataset, window=window, shape=shape)}
+        else:
+            own = {"model": model, **self.other_settings.get(model, {})}
+        has_objective = own.get("objective", PRESETS[model].settings["objective"]) != "none"
+        lengths = self._find_lengths(
+            setup,
+            pretrain=changes.pop("pretrain", True) and has_objective,
+            halves=not PRESETS[model].settings.get("warmup_steps"),
+        )
+        values = {**lengths, **own, **setup.settings, **changes, "seed": seed, "threads": 1}
+        without_effect = MODEL_OPTIONS - set(PRESETS[model].options)
+        return unflatten({name: value for name, value in values.items() if name not in without_effect})
+
+    def _find_windows(self, system: str, dataset: str, *, window: Window, shape: tuple[int, int]) -> dict[str, Any]:
+        """Return the windows and segments of an LSTM.
 
         With n = 1 the auxiliary loss reaches 300 steps, in every other shape l of them (section 5.2), and with full
         back-propagation all steps. A scale may have a single segment of its own length, which is then also its window.
         """
+        plain = {"objective": OBJECTIVES[system], "supervised_window": self.window(window, dataset)}
+        if system == "LSTM":
+            return plain
         num_segments, length = shape
-        is_single = shape == (1, PAPER_SEGMENT)
-        if is_single and self.segment_length is not None:
+        if shape == SINGLE and self.segment_length is not None:
             length = self.segment_length
-        reach: Window = self.span(PAPER_WINDOW if is_single and length == PAPER_SEGMENT else length, dataset)
-        values = {
-            "objective": OBJECTIVES[system],
-            "supervised_window": self.window(window, dataset),
+        reach = self.span(PAPER_WINDOW if (num_segments, length) == SINGLE else length, dataset)
+        return plain | {
             "auxiliary_window": "full" if window == "full" else reach,
             "num_segments": num_segments,
             "segment_length": self.span(length, dataset),
         }
-        pretrain = changes.pop("pretrain", True)
-        return self._assemble(dataset, self.settings, seed=seed, pretrain=pretrain, changes=values | changes)
-
-    def other(self, dataset: str, model: ModelName, *, seed: int, pretrain: bool = False, **changes: Any) -> RunConfig:
-        """Return one of the other systems, at its published settings except for what the scale changes."""
-        own = {"model": model, **self.other_settings.get(model, {})}
-        return self._assemble(dataset, own, seed=seed, pretrain=pretrain, changes=changes)
-
-    def _assemble(
-        self, dataset: str, own: Mapping[str, Any], *, seed: int, pretrain: bool, changes: dict[str, Any]
-    ) -> RunConfig:
-        setup = self.datasets[dataset]
-        model = own.get("model", "lstm")
-        lengths = self._find_lengths(setup, pretrain=pretrain, halves=not PRESETS[model].settings.get("warmup_steps"))
-        values = {**lengths, **own, **setup.settings, **changes, "seed": seed, "threads": 1}
-        without_effect = MODEL_OPTIONS - set(PRESETS[model].options)
-        return unflatten({name: value for name, value in values.items() if name not in without_effect})
 
     def _find_lengths(self, setup: DatasetSetup, *, pretrain: bool, halves: bool) -> dict[str, Any]:
         schedule = setup.schedule or self.schedule
@@ -160,11 +161,6 @@ class Scale(NamedTuple):
             "evaluate_every": max(1, schedule.num_updates // 10),
             **(halving if halves and self.settings.get("lr_schedule") != "cosine" else {}),
         }
-
-
-def count_steps(window: Window) -> str:
-    """Return the length of a window in words."""
-    return "all steps" if window == "full" else "1 step" if window == 1 else f"{window} steps"
 
 
 def shown_as(title: str, *, ours: object, paper: object) -> str:

@@ -1,12 +1,13 @@
 """Table 1: lengths, classes and sizes of the datasets."""
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results
+from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Scale
-from auxrnn.report.results import Cell, Claim, Grid, LineChart, Row, Score
+from auxrnn.report.results import Grid, Row
 from auxrnn.report.run_records import RunRecord
 
 TITLE = "Table 1: the datasets"
@@ -29,48 +30,33 @@ PAPER = {
     DBPEDIA: Counts(300, 14, 560_000),
 }
 """The paper has Stanford Dogs at eight sizes from 1,600 to 16,384 steps; this is the smallest."""
+COLUMNS = ("length", "classes", "training sequences")
+CAPTION = "Length of the sequences at this scale (ours: median, paper: mean), classes and training sequences"
 
 
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield one count of each dataset, as the scale reads it."""
     for dataset in PAPER:
-        yield Job(dataset, "", scale.lstm(dataset, seed=0), "data")
+        yield Job(dataset, "", scale.config("LSTM", dataset, seed=0), "data")
 
 
-def claims(_results: Results) -> list[Claim]:
-    """Return nothing: the table shows where our data is shorter or less than the paper's."""
-    return []
-
-
-def conclude(results: Results) -> str:
-    """Return our lengths beside the paper's."""
-    found = {dataset: results.find(dataset, "") for dataset in PAPER}
-    if not all(found.values()):
-        return ""
-    lengths = (
-        f"{dataset} {_count(records[0]).length:,.0f} ({PAPER[dataset].length:,.0f})"
-        for dataset, records in found.items()
+def show(results: Results) -> Shown:
+    """Return the table with our counts beside the paper's, and all lengths in a sentence."""
+    values = [functools.partial(_count, column) for column in COLUMNS]
+    rows = tuple(
+        Row(dataset, tuple(results.cell(dataset, "", *pair) for pair in zip(paper, values, strict=True)))
+        for dataset, paper in PAPER.items()
     )
-    return f"Median length in steps, and the paper's mean length in brackets: {', '.join(lengths)}."
+    scores = {dataset: score for dataset in PAPER if (score := results.score(dataset, "", values[0])) is not None}
+    lengths = (f"{dataset} {score.mean:,.0f} ({PAPER[dataset].length:,.0f})" for dataset, score in scores.items())
+    finding = f"Median length in steps, and the paper's mean length in brackets: {', '.join(lengths)}."
+    grid = Grid(CAPTION, "", COLUMNS, rows, decimals=0, is_drawn=False)
+    return Shown([grid], finding=finding if len(scores) == len(PAPER) else "")
 
 
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Return the table with our counts beside the paper's."""
-    rows = tuple(Row(dataset, _make_cells(results.find(dataset, ""), PAPER[dataset])) for dataset in PAPER)
-    caption = "Length of the sequences at this scale (ours: median, paper: mean), classes and training sequences"
-    return [Grid(caption, "", ("length", "classes", "training sequences"), rows, decimals=0, is_drawn=False)], []
-
-
-def _make_cells(found: list[RunRecord], paper: Counts) -> tuple[Cell, ...]:
-    if not found:
-        return tuple(Cell(None, number, "not counted yet") for number in paper)
-    record = found[0]
-    scores = (Score((value,), (0,), (record.seconds,), (record.name,)) for value in _count(record))
-    return tuple(Cell(score, number) for score, number in zip(scores, paper, strict=True))
-
-
-def _count(record: RunRecord) -> Counts:
+def _count(column: str, record: RunRecord) -> float:
     classes, median = record.scores["classes"]["train"], record.scores["lengths"]["median"]
-    # Files are counted whole; training cuts longer sequences, and the median with them.
-    longest = record.settings["max_length"] or median
-    return Counts(min(median, longest), len(classes), sum(classes.values()))
+    if column == "length":
+        # Files are counted whole; training cuts longer sequences, and the median with them.
+        return float(min(median, record.settings["max_length"] or median))
+    return float(len(classes) if column == "classes" else sum(classes.values()))

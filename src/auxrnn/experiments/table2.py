@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from auxrnn.config import Window, flatten
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results
-from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale, count_steps, shown_as
-from auxrnn.presets import ModelName
-from auxrnn.report.results import Claim, Grid, Line, LineChart
+from auxrnn.experiments.results import ACCURACY, Results, Shown
+from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale, shown_as
+from auxrnn.report.results import Claim, Grid
 
 TITLE = "Table 2: MNIST, pMNIST and CIFAR10, pixel by pixel"
 SUMMARY = (
@@ -28,12 +27,11 @@ PAPER = {
     "r-LSTM Full BP": (98.4, 95.2, 72.2),
     "p-LSTM Full BP": (98.0, 92.8, 67.6),
 }
-LSTM_FULL, LSTM_CUT, R_CUT, P_CUT, R_FULL, P_FULL = list(PAPER)[2:]
+I_RNN, U_RNN, LSTM_FULL, LSTM_CUT, R_CUT, P_CUT, R_FULL, P_FULL = PAPER
 CUT_ROWS = (LSTM_CUT, R_CUT, P_CUT)
 MAIN_ROWS = (*CUT_ROWS, LSTM_FULL, R_FULL, P_FULL)
-OTHERS: dict[str, ModelName] = {"iRNN": "irnn", "uRNN": "urnn"}
 MNIST_GAP = 40.0
-UNIT = "test accuracy, %"
+"""The least that the paper's 85 points should leave at any scale."""
 GATES = {
     "forget-one": "Gates start with a forget bias of one",
     "chrono": "Gates start with forget biases drawn for long memories (chrono)",
@@ -62,7 +60,7 @@ VARIATIONS = {
 
 def find_variations(scale: Scale) -> dict[str, Variation]:
     """Return the variations that differ from what the scale does anyway."""
-    usual = flatten(scale.lstm(MNIST, seed=0))
+    usual = flatten(scale.config("LSTM", MNIST, seed=0))
     return {name: found for name, found in VARIATIONS.items() if not found.settings.items() <= usual.items()}
 
 
@@ -73,8 +71,8 @@ def runs(scale: Scale) -> Iterator[Job]:
     for seeds, rows in ((first, MAIN_ROWS), (others, [row for row in MAIN_ROWS if row not in of_p]), (others, of_p)):
         for row, dataset, seed in itertools.product(rows, IMAGES, seeds):
             yield make_job(scale, row, dataset, seed=seed)
-    for seed, (row, model), dataset in itertools.product(scale.fewer_seeds, OTHERS.items(), (MNIST, PMNIST)):
-        yield Job(row, dataset, scale.other(dataset, model, seed=seed))
+    for seed, row, dataset in itertools.product(scale.fewer_seeds, (I_RNN, U_RNN), (MNIST, PMNIST)):
+        yield make_job(scale, row, dataset, seed=seed)
     for name, variation in find_variations(scale).items():
         for seed, row, dataset in itertools.product(scale.seeds, CUT_ROWS, variation.datasets):
             job = make_job(scale, row, dataset, seed=seed, **variation.settings)
@@ -82,68 +80,17 @@ def runs(scale: Scale) -> Iterator[Job]:
 
 
 def make_job(scale: Scale, row: str, dataset: str, *, seed: int, **changes: Any) -> Job:
-    """Return the run of one of the six LSTMs."""
-    system, kind = row.split(" ", 1)
+    """Return the run of a row on a dataset."""
+    system, _, kind = row.partition(" ")
     window: Window = "full" if kind == "Full BP" else PAPER_WINDOW
-    if system == "LSTM":
-        return Job(row, dataset, scale.lstm(dataset, seed=seed, window=window, **changes))
-    return Job(row, dataset, scale.with_auxiliary(dataset, system, seed=seed, window=window, **changes))
+    return Job(row, dataset, scale.config(system, dataset, seed=seed, window=window, **changes))
 
 
-def claims(results: Results) -> list[Claim]:
-    """Judge what the paper says of its table, then what is asked beyond it."""
-
-    def claim(dataset: str, text: str, better: str, worse: str) -> Claim:
-        return results.claim(f"On {dataset} {text}", (better, dataset), (worse, dataset))
-
-    systems = {R_CUT: "truncated r-LSTM", P_CUT: "truncated p-LSTM"}
-    found = [
-        claim(dataset, f"the {system} beats the truncated LSTM", row, LSTM_CUT)
-        for dataset in IMAGES
-        for row, system in systems.items()
-    ]
-    found += [
-        claim(dataset, f"the {system} beats even the LSTM with full back-propagation", row, LSTM_FULL)
-        for dataset in (PMNIST, CIFAR10)
-        for row, system in systems.items()
-    ]
-    for row, system in systems.items():
-        found.append(claim(PMNIST, f"the {system} beats even the uRNN with full back-propagation", row, "uRNN"))
-    for other, dataset in itertools.product(OTHERS, (MNIST, PMNIST)):
-        found.append(claim(dataset, f"with full back-propagation the r-LSTM beats the {other}", R_FULL, other))
-    for dataset in IMAGES:
-        found.append(claim(dataset, "with full back-propagation the r-LSTM beats the LSTM", R_FULL, LSTM_FULL))
-        found.append(claim(dataset, "the truncated r-LSTM beats the truncated p-LSTM", R_CUT, P_CUT))
-    return [*found, *_claims_beyond(results)]
-
-
-def _claims_beyond(results: Results) -> Iterator[Claim]:
-    """Judge the least that the paper's 85 points on MNIST should leave at any scale, and the variations."""
-    text = f"On MNIST the truncated r-LSTM beats the truncated LSTM by {MNIST_GAP:.0f} points or more"
-    yield results.claim(text, (R_CUT, MNIST), (LSTM_CUT, MNIST), by=MNIST_GAP, is_ours=True)
-    for name, variation in find_variations(results.scale).items():
-        for dataset in variation.datasets:
-            text = f"On {dataset}, {variation.words}, the truncated r-LSTM beats the truncated LSTM"
-            text += f" by {variation.gap:.0f} points or more" if variation.gap else ""
-            better, worse = ((f"{row} ({name})", dataset) for row in (R_CUT, LSTM_CUT))
-            yield results.claim(text, better, worse, by=variation.gap, is_ours=True)
-
-
-def conclude(results: Results) -> str:
-    """Return what the auxiliary loss gains on MNIST, with little back-propagation and with all of it."""
-    window = results.scale.window(PAPER_WINDOW, MNIST)
-    text = (
-        f"With back-propagation through {count_steps(window)}, the LSTM classifies {{}} % of MNIST's test digits"
-        " correctly, the r-LSTM {} % and the p-LSTM {} %. With full back-propagation they reach {} %, {} % and {} %."
-    )
-    return results.tell(text, *((row, MNIST) for row in MAIN_ROWS))
-
-
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+def show(results: Results) -> Shown:
     """Return the table as the paper prints it, smaller ones of the variations, and how the six LSTMs learn MNIST."""
     title = functools.partial(name_row, results)
-    gates = GATES[flatten(results.scale.lstm(MNIST, seed=0))["gate_init"]]
-    grids = [Grid(gates, UNIT, IMAGES, results.rows(PAPER, IMAGES, title=title))]
+    gates = GATES[flatten(results.scale.config("LSTM", MNIST, seed=0))["gate_init"]]
+    grids = [Grid(gates, ACCURACY, IMAGES, results.rows(PAPER, IMAGES, title=title))]
     for name, variation in find_variations(results.scale).items():
         places = [IMAGES.index(dataset) for dataset in variation.datasets]
         paper = {
@@ -151,10 +98,45 @@ def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
             for row in CUT_ROWS
         }
         rows = results.rows(paper, variation.datasets, title=title)
-        grids.append(Grid(f"The same {variation.words}", UNIT, variation.datasets, rows))
-    lines = tuple(Line(title(row), results.curve(row, MNIST, "test_accuracy")) for row in list(PAPER)[2:])
-    x_label = "updates, pretraining counted"
-    return grids, [LineChart("Accuracy on MNIST while training", x_label, UNIT, lines, chance=10.0)]
+        grids.append(Grid(f"The same {variation.words}", ACCURACY, variation.datasets, rows))
+    curves = results.curves("Accuracy on MNIST while training", {row: title(row) for row in list(PAPER)[2:]}, MNIST)
+    window = results.scale.window(PAPER_WINDOW, MNIST)
+    text = (
+        f"With back-propagation through {window} {'step' if window == 1 else 'steps'}, the LSTM classifies {{}} % of"
+        " MNIST's test digits correctly, the r-LSTM {} % and the p-LSTM {} %. With full back-propagation they reach"
+        " {} %, {} % and {} %."
+    )
+    finding = results.tell(text, *((row, MNIST) for row in MAIN_ROWS))
+    return Shown(grids, [curves], [*_claims_of_the_paper(results), *_claims_beyond(results)], finding)
+
+
+def _claims_of_the_paper(results: Results) -> Iterator[Claim]:
+    def claim(dataset: str, text: str, better: str, worse: str) -> Claim:
+        return results.claim(f"On {dataset} {text}", (better, dataset), (worse, dataset))
+
+    cut = {R_CUT: "the truncated r-LSTM", P_CUT: "the truncated p-LSTM"}
+    for dataset, (row, system) in itertools.product(IMAGES, cut.items()):
+        yield claim(dataset, f"{system} beats the truncated LSTM", row, LSTM_CUT)
+    for dataset, (row, system) in itertools.product((PMNIST, CIFAR10), cut.items()):
+        yield claim(dataset, f"{system} beats even the LSTM with full back-propagation", row, LSTM_FULL)
+    for row, system in cut.items():
+        yield claim(PMNIST, f"{system} beats even the uRNN with full back-propagation", row, U_RNN)
+    for other, dataset in itertools.product((I_RNN, U_RNN), (MNIST, PMNIST)):
+        yield claim(dataset, f"with full back-propagation the r-LSTM beats the {other}", R_FULL, other)
+    for dataset in IMAGES:
+        yield claim(dataset, "with full back-propagation the r-LSTM beats the LSTM", R_FULL, LSTM_FULL)
+        yield claim(dataset, "the truncated r-LSTM beats the truncated p-LSTM", R_CUT, P_CUT)
+
+
+def _claims_beyond(results: Results) -> Iterator[Claim]:
+    text = "the truncated r-LSTM beats the truncated LSTM"
+    margin = f" by {MNIST_GAP:.0f} points or more"
+    yield results.claim(f"On MNIST {text}{margin}", (R_CUT, MNIST), (LSTM_CUT, MNIST), by=MNIST_GAP, is_ours=True)
+    for name, variation in find_variations(results.scale).items():
+        for dataset in variation.datasets:
+            better, worse = ((f"{row} ({name})", dataset) for row in (R_CUT, LSTM_CUT))
+            claimed = f"On {dataset}, {variation.words}, {text}{margin if variation.gap else ''}"
+            yield results.claim(claimed, better, worse, by=variation.gap, is_ours=True)
 
 
 def name_row(results: Results, row: str) -> str:

@@ -1,12 +1,12 @@
 """Table 4: errors on DBpedia, character by character, with 100 steps of supervised back-propagation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results, test_error
+from auxrnn.experiments.results import Results, Shown, test_error
 from auxrnn.experiments.scales import DBPEDIA, Scale
-from auxrnn.report.results import Claim, Grid, LineChart
+from auxrnn.report.results import Grid
 
 TITLE = "Table 4: DBpedia with truncated back-propagation"
 SUMMARY = (
@@ -28,40 +28,48 @@ ORDERINGS = (
 def runs(scale: Scale) -> Iterator[Job]:
     """Yield the rows of the table and the two plain LSTMs that the text compares with."""
     window, length = (scale.span(steps, DBPEDIA) for steps in (WINDOW, SEGMENT_LENGTH))
-    cut: dict[str, Any] = {"supervised_window": window, "auxiliary_window": window}
-    one: dict[str, Any] = {"segment_length": length, "auxiliary_window": length}
+    cut = {"supervised_window": window, "auxiliary_window": window}
+    settings: dict[str, dict[str, Any]] = {
+        P_CUT: {"window": WINDOW, "joint": False, "segment_length": length, "auxiliary_window": length},
+        R_MANY: {"window": WINDOW, "joint": False, "shape": MANY},
+        LM: cut,
+        SA: cut,
+        LSTM_CUT: {"window": WINDOW},
+        LSTM_FULL: {"window": "full"},
+    }
     for seed in scale.fewer_seeds:
-        after: dict[str, Any] = {"seed": seed, "window": WINDOW, "joint": False}
-        configs = {
-            P_CUT: scale.with_auxiliary(DBPEDIA, "p-LSTM", **after, **one),
-            R_MANY: scale.with_auxiliary(DBPEDIA, "r-LSTM", **after, shape=MANY),
-            LM: scale.other(DBPEDIA, "lm_lstm", seed=seed, pretrain=True, **cut),
-            SA: scale.other(DBPEDIA, "sa_lstm", seed=seed, pretrain=True, **cut),
-            LSTM_CUT: scale.lstm(DBPEDIA, seed=seed, window=WINDOW),
-            LSTM_FULL: scale.lstm(DBPEDIA, seed=seed, window="full"),
-        }
-        yield from (Job(row, DBPEDIA, config) for row, config in configs.items())
+        for row, own in settings.items():
+            yield Job(row, DBPEDIA, scale.config(row.split()[0], DBPEDIA, seed=seed, **own))
 
 
-def claims(results: Results) -> list[Claim]:
-    """Judge the orderings of the paper."""
-    return [results.claim_less_error((better, DBPEDIA), (worse, DBPEDIA)) for better, worse in ORDERINGS]
-
-
-def conclude(results: Results) -> str:
-    """Return all errors."""
-    return results.tell_errors(PAPER, DBPEDIA)
-
-
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
+def show(results: Results) -> Shown:
     """Return the table as the paper prints it, with the two plain LSTMs on top."""
-    paper = {row: (number,) for row, number in PAPER.items()}
-    rows = results.rows(paper, (DBPEDIA,), title=lambda row: _title(results.scale, row), value=test_error)
-    caption = results.scale.add_part("Truncated back-propagation", DBPEDIA)
-    return [Grid(caption, "test error, %", (DBPEDIA,), rows, decimals=2)], []
+    scale, (num_segments, length) = results.scale, MANY
+    window = scale.span(WINDOW, DBPEDIA)
+
+    def title(row: str) -> str:
+        shape = f"{num_segments}x{scale.span(length, DBPEDIA)}, " if row == R_MANY else ""
+        return row if window == WINDOW or "Truncate" not in row else f"{row} (here {shape}{window})"
+
+    return show_errors(results, "Truncated back-propagation", PAPER, ORDERINGS, title=title)
 
 
-def _title(scale: Scale, row: str) -> str:
-    (num_segments, length), window = MANY, scale.span(WINDOW, DBPEDIA)
-    shape = f"{num_segments}x{scale.span(length, DBPEDIA)}, " if row == R_MANY else ""
-    return row if window == WINDOW or "Truncate" not in row else f"{row} (here {shape}{window})"
+def show_errors(
+    results: Results,
+    caption: str,
+    paper: Mapping[str, float | None],
+    orderings: Sequence[tuple[str, str]],
+    *,
+    title: Callable[[str], str] = str,
+) -> Shown:
+    """Return errors on DBpedia beside the paper's, and which of them are lower than which."""
+    numbers = {row: (number,) for row, number in paper.items()}
+    rows = results.rows(numbers, (DBPEDIA,), title=title, value=test_error)
+    grid = Grid(results.scale.add_part(caption, DBPEDIA), "test error, %", (DBPEDIA,), rows, decimals=2)
+    claims = [
+        results.claim(f"{low} has a lower error than {high}", (high, DBPEDIA), (low, DBPEDIA), value=test_error)
+        for low, high in orderings
+    ]
+    text = f"Test error in %, all after the same number of updates: {', '.join(f'{row} {{}}' for row in paper)}."
+    finding = results.tell(text, *((row, DBPEDIA) for row in paper), value=test_error)
+    return Shown([grid], claims=claims, finding=finding)

@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterator
 
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import Results
+from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale, shown_as
-from auxrnn.report.results import Claim, Grid, LineChart, describe_score
+from auxrnn.report.results import Grid, describe_score
 
 TITLE = "Table 6: n segments of length l at a fixed cost (CIFAR10)"
 SUMMARY = (
@@ -30,8 +30,7 @@ def runs(scale: Scale) -> Iterator[Job]:
     for seed, row, window in itertools.product(scale.fewer_seeds, PAPER, WINDOWS):
         shape = _find_shape(scale, row)
         windows = {"supervised_window": int(window), "auxiliary_window": scale.span(shape[1], CIFAR10)}
-        config = scale.with_auxiliary(CIFAR10, "r-LSTM", seed=seed, shape=shape, **windows)
-        yield Job(row, window, config)
+        yield Job(row, window, scale.config("r-LSTM", CIFAR10, seed=seed, shape=shape, **windows))
 
 
 def _find_shape(scale: Scale, row: str) -> tuple[int, int]:
@@ -41,35 +40,28 @@ def _find_shape(scale: Scale, row: str) -> tuple[int, int]:
     return max(1, min(num_segments, round(num_segments * length / shrink / scale.span(length, CIFAR10)))), length
 
 
-def _title(scale: Scale, row: str) -> str:
-    """Return the paper's n and l, with ours where they differ."""
-    num_segments, length = _find_shape(scale, row)
-    return shown_as(row, ours=f"{num_segments} x {scale.span(length, CIFAR10)}", paper=row)
-
-
-def claims(results: Results) -> list[Claim]:
-    """Judge that 20 segments of 30 beat one of 600 and 200 of 3."""
-    return [
+def show(results: Results) -> Shown:
+    """Return the table as the paper prints it; rows are named by its n and l, with ours where they differ."""
+    titles = {}
+    for row in PAPER:
+        num_segments, length = _find_shape(results.scale, row)
+        titles[row] = shown_as(row, ours=f"{num_segments} x {results.scale.span(length, CIFAR10)}", paper=row)
+    columns = tuple(f"window {window}" for window in WINDOWS)
+    rows = results.rows(PAPER, WINDOWS, title=titles.__getitem__)
+    claims = [
         results.claim(f"With a supervised window of {window}, {BEST} beats {other}", (BEST, window), (other, window))
-        for window in WINDOWS
-        for other in WORSE
+        for window, other in itertools.product(WINDOWS, WORSE)
     ]
+    return Shown(
+        [Grid("n x l, by supervised window", ACCURACY, columns, rows)], claims=claims, finding=_tell(results, titles)
+    )
 
 
-def conclude(results: Results) -> str:
+def _tell(results: Results, titles: dict[str, str]) -> str:
     """Return the best and the worst shape with one step of supervised back-propagation."""
-    scores = {row: score for row in PAPER if (score := results.score(row, WINDOWS[0])) is not None}
+    scores = {titles[row]: score for row in PAPER if (score := results.score(row, WINDOWS[0])) is not None}
     if len(scores) < len(PAPER):
         return ""
-    worst, *_, best = sorted(scores, key=lambda row: scores[row].mean)
-    high, low = (
-        f"{describe_score(scores[row], decimals=1)} with {_title(results.scale, row)}" for row in (best, worst)
-    )
+    worst, *_, best = sorted(scores, key=lambda title: scores[title].mean)
+    high, low = (f"{describe_score(scores[title], decimals=1)} with {title}" for title in (best, worst))
     return f"Highest test accuracy in % with a supervised window of 1: {high}; lowest: {low}."
-
-
-def render(results: Results) -> tuple[list[Grid], list[LineChart]]:
-    """Return the table as the paper prints it; the rows are named by the paper's n and l."""
-    rows = results.rows(PAPER, WINDOWS, title=lambda row: _title(results.scale, row))
-    columns = tuple(f"window {window}" for window in WINDOWS)
-    return [Grid("n x l, by supervised window", "test accuracy, %", columns, rows)], []
