@@ -7,14 +7,14 @@ import pytest
 from auxrnn import cli
 from auxrnn.config import flatten, to_flags
 from auxrnn.experiments import table2, table5, table6
-from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
+from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome, find_title
 from auxrnn.experiments.jobs import Folders
-from auxrnn.experiments.protocols import DESK_SCALE, FULL_SCALE, PAPER_SCALE, find_scale
 from auxrnn.experiments.results import Results
-from auxrnn.experiments.scales import DOGS
+from auxrnn.experiments.scales import DOGS, find_scale
 from auxrnn.runs import first_phase
 
 SCALES = ("smoke", "desk", "full", "paper")
+DESK_SCALE, FULL_SCALE, PAPER_SCALE = (find_scale(name, Path("unused")) for name in SCALES[1:])
 PUBLISHED = {
     "hidden_size": 128,
     "num_layers": 1,
@@ -54,7 +54,7 @@ def test_the_catalog_has_the_six_tables_and_the_four_figures_with_numbers():
     names = [*(f"table{number}" for number in range(1, 7)), *(f"figure{number}" for number in range(3, 7))]
     assert list(PAGE_ORDER) == [*names, "mnist784", "few_labels"]
     for name in names:
-        assert EXPERIMENTS[name].TITLE.startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
+        assert find_title(name)[0].startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
 
 
 def test_the_command_line_takes_every_kind_of_run_and_asks_for_the_same(scale):

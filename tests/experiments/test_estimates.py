@@ -8,9 +8,10 @@ import pytest
 
 from auxrnn.config import flatten, unflatten
 from auxrnn.experiments import estimates
-from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds, find_work, list_runs, summarize
+from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs
+from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds, find_work, list_runs
 from auxrnn.experiments.jobs import Folders, Job, plan
-from auxrnn.experiments.protocols import DESK_SCALE
+from auxrnn.experiments.scales import find_scale
 from auxrnn.report.run_records import RunRecord, write_record
 
 BASE = {"data": "mnist", "objective": "reconstruct", "pretrain_steps": 100, "train_steps": 200}
@@ -84,14 +85,20 @@ def test_measurements_of_an_update_and_counts_of_data_take_some_seconds(folders)
 
 def test_the_list_of_runs_has_what_finished_ones_took(folders, monkeypatch):
     monkeypatch.setattr(estimates, "_measure_speed", lambda *_system: 1e9)
-    job, *_ = estimates.EXPERIMENTS["figure5"].runs(DESK_SCALE)
+    scale = find_scale("desk", folders.runs)
+    job, *_ = find_jobs(["figure5"], scale)
     leave_record(job, folders, seconds=77.0)
-    first, *others = list_runs(["figure5"], DESK_SCALE, folders)
+    first, *others = list_runs(["figure5"], scale, folders)
+    assert len(others) == 8
     assert (first.name, first.is_done, first.seconds) == (job.name, True, 77.0)
+    assert all(run.seconds > 0 for run in others)
     assert not any(run.is_done for run in others)
-    summary = summarize("figure5", DESK_SCALE, folders)
-    assert (summary.num_runs, summary.num_done) == (9, 1)
-    assert summary.seconds_left > 0
+
+
+def test_of_runs_that_share_a_pretraining_the_first_counts_it(folders, monkeypatch):
+    monkeypatch.setattr(estimates, "_measure_speed", lambda *_system: 1e9)
+    longest, shorter, *_ = list_runs(["figure4"], find_scale("desk", folders.runs), folders)
+    assert longest.seconds > 1.3 * shorter.seconds
 
 
 def test_memory_is_that_of_the_hungriest_update_and_small_where_data_is_missing(tmp_path):
@@ -105,5 +112,5 @@ def test_all_experiments_are_listed_without_any_data(tmp_path):
     command = [sys.executable, "-m", "auxrnn", "reproduce", "--list", "--json", "--runs", str(tmp_path / "runs")]
     done = subprocess.run([*command, "--results", str(tmp_path)], capture_output=True, text=True, check=True)
     listed = json.loads(done.stdout)["experiments"]
-    assert len(listed) == 4 * len(estimates.EXPERIMENTS)
+    assert len(listed) == 4 * len(EXPERIMENTS)
     assert all(entry["num_done"] == 0 < entry["seconds_left"] for entry in listed)

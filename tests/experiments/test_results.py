@@ -1,17 +1,19 @@
 """Records gathered into the places of a table, and what is said of the paper's sentences on their ground."""
 
+from pathlib import Path
+
 import pytest
 
 from auxrnn.config import unflatten
 from auxrnn.experiments import table1
 from auxrnn.experiments.jobs import Folders, Job
-from auxrnn.experiments.protocols import DESK_SCALE, PAPER_SCALE
 from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.results import test_error as error_of
-from auxrnn.experiments.scales import DBPEDIA
+from auxrnn.experiments.scales import DBPEDIA, find_scale
 from auxrnn.report.results import Claim, Score, judge
 from auxrnn.report.run_records import RunRecord, write_record
 
+DESK_SCALE, PAPER_SCALE = (find_scale(name, Path("unused")) for name in ("desk", "paper"))
 UPPER, LOWER = ("upper", "MNIST"), ("lower", "MNIST")
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from auxrnn import runs
 from auxrnn.config import unflatten
 from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
-from auxrnn.experiments.runner import Display, Failure, Runner
+from auxrnn.experiments.runner import Display, Runner
 from auxrnn.report.records import read_events
 from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
 
@@ -64,20 +65,14 @@ class Silence:
     bars = contextlib.nullcontext()
 
     def __init__(self, at_update=lambda: None):
-        self.num_updates, self.num_removed, self.endings, self.at_update = 0, 0, [], at_update
-
-    def start(self, task):
-        pass
+        self.num_updates, self.endings, self.at_update = 0, [], at_update
 
     def update(self, active):
         self.num_updates += 1
         self.at_update()
 
-    def end(self, task, failure):
-        self.endings.append((task.name, failure))
-
-    def remove(self, task):
-        self.num_removed += 1
+    def end(self, task, reason=None):
+        self.endings.append((task.name, reason))
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +108,7 @@ def make_helped(**values):
     return make_job(objective="reconstruct", pretrain_steps=2, train_steps=2, **values)
 
 
-def work(jobs, folders, crowd, *, size=1, needs=lambda _task: 0, free=None, watch=None):
+def work(jobs, folders, crowd, *, size=1, needs=lambda _task: 0, free=math.inf, watch=None):
     """Let some workers do jobs; return what failed."""
     watch = watch or Silence(getattr(crowd, "tick", lambda: None))
     return Runner(folders, crowd, workers=size, display=watch, needs=needs, free=free).run(plan(jobs, folders))
@@ -154,7 +149,7 @@ def test_a_measurement_of_a_run_with_pretraining_needs_no_first_phase(folders):
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_as_many_run_at_a_time_as_there_are_workers_and_never_more(folders, size):
     jobs, crowd = [make_job(seed=seed) for seed in range(5)], Crowd()
-    assert work(jobs, folders, crowd, size=size) == []
+    assert work(jobs, folders, crowd, size=size) == {}
     assert max(len(names) for names in crowd.together) == size
     assert list(crowd.words) == [job.name for job in jobs]
     assert records_in(folders) == names_of(jobs)
@@ -170,7 +165,7 @@ def test_nothing_runs_beside_a_measurement_of_time(folders):
         make_job(seed=2),
     ]
     crowd = Crowd()
-    assert work(jobs, folders, crowd, size=3) == []
+    assert work(jobs, folders, crowd, size=3) == {}
     assert records_in(folders) == names_of(jobs)
     assert max(len(names) for names in crowd.together) > 1
     assert all(len(names) == 1 for names in crowd.together if any(name.startswith("cost-") for name in names))
@@ -179,14 +174,14 @@ def test_nothing_runs_beside_a_measurement_of_time(folders):
 def test_what_does_not_fit_into_memory_together_runs_one_after_the_other(folders):
     jobs, crowd = [make_job(seed=seed) for seed in range(5)], Crowd()
     free = 2 * GIGABYTE + 1
-    assert work(jobs, folders, crowd, size=4, needs=lambda _task: GIGABYTE, free=free) == []
+    assert work(jobs, folders, crowd, size=4, needs=lambda _task: GIGABYTE, free=free) == {}
     assert max(len(names) for names in crowd.together) == 2
     assert records_in(folders) == names_of(jobs)
 
 
 def test_what_does_not_fit_alone_is_started_alone_and_refuses_by_itself(folders):
     jobs, crowd = [make_job(seed=seed) for seed in range(3)], Crowd()
-    assert work(jobs, folders, crowd, size=2, needs=lambda _task: GIGABYTE, free=GIGABYTE // 2) == []
+    assert work(jobs, folders, crowd, size=2, needs=lambda _task: GIGABYTE, free=GIGABYTE // 2) == {}
     assert max(len(names) for names in crowd.together) == 1
 
 
@@ -195,14 +190,14 @@ def test_a_first_phase_that_fails_fails_the_jobs_that_need_it_and_no_others(fold
     pretraining = plan(jobs, folders)[0].name
     crowd = Crowd(failing={pretraining})
     failures = work(jobs, folders, crowd, size=2)
-    assert {failure.name for failure in failures} == {pretraining, first.name, second.name}
-    assert failures[0] == (pretraining, "the disk is full")
+    assert failures.keys() == {pretraining, first.name, second.name}
+    assert failures[pretraining] == "the disk is full"
     assert records_in(folders) == {other.name, plain.name}
 
 
 def test_jobs_begin_when_their_first_phase_is_finished_and_take_it_over(folders):
     jobs, crowd = [make_helped(), make_helped(supervised_window=7)], Crowd()
-    assert work(jobs, folders, crowd, size=3) == []
+    assert work(jobs, folders, crowd, size=3) == {}
     pretraining = next(iter(crowd.words))
     assert crowd.together == [{pretraining}, {jobs[0].name}, names_of(jobs)]
     for job in jobs:
@@ -216,7 +211,7 @@ def test_what_failed_is_tried_again_and_what_is_done_is_not(folders):
     kept = {path: path.stat().st_mtime_ns for path in folders.records.iterdir()}
     assert len(kept) == 2
     crowd = Crowd()
-    assert work(jobs, folders, crowd) == []
+    assert work(jobs, folders, crowd) == {}
     assert list(crowd.words) == [jobs[1].name]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
@@ -226,14 +221,14 @@ def test_a_record_that_somebody_else_made_meanwhile_is_left_as_it_is(folders):
     tasks = plan([job], folders)
     folders.records.mkdir()
     folders.record(job.name).write_text("theirs")
-    assert Runner(folders, crowd, workers=1, display=Silence(crowd.tick)).run(tasks) == []
+    assert Runner(folders, crowd, workers=1, display=Silence(crowd.tick)).run(tasks) == {}
     assert (crowd.words, folders.record(job.name).read_text()) == ({}, "theirs")
 
 
 def test_a_run_that_is_finished_but_was_not_recorded_is_recorded_without_training(folders):
     job, crowd = make_job(), Crowd()
     leave_run(folders.runs / job.name)
-    assert work([job], folders, crowd) == []
+    assert work([job], folders, crowd) == {}
     assert crowd.words == {}
     assert read_record(folders.record(job.name)).scores["test_accuracy"] == 50.0
 
@@ -242,7 +237,7 @@ def test_a_run_that_was_interrupted_goes_on(folders):
     job, crowd = make_job(), Crowd()
     leave_run(folders.runs / job.name)
     (folders.runs / job.name / "model.safetensors").unlink()
-    assert work([job], folders, crowd) == []
+    assert work([job], folders, crowd) == {}
     assert crowd.words == {job.name: ["resume", str(folders.runs / job.name)]}
 
 
@@ -252,7 +247,7 @@ def test_a_folder_that_a_process_was_killed_in_while_it_made_it_is_made_anew(fol
     folder.mkdir(parents=True)
     (folder / "environment.json").write_text("{}")
     (folder / "checkpoints").mkdir()
-    assert work([job], folders, crowd) == []
+    assert work([job], folders, crowd) == {}
     assert crowd.words[job.name][0] == "train"
     assert not (folder / "checkpoints").exists()
     assert records_in(folders) == {job.name}
@@ -266,7 +261,7 @@ def test_a_run_that_another_process_trains_is_awaited_with_patience(folders, mon
     with runs.lock(folder):
         ending = threading.Timer(0.5, leave_run, [folder])
         ending.start()
-        assert work([job], folders, crowd, watch=watch) == []
+        assert work([job], folders, crowd, watch=watch) == {}
         ending.join()
     assert crowd.words == {}
     assert records_in(folders) == {job.name}
@@ -286,8 +281,8 @@ def test_a_run_that_another_process_began_at_the_same_moment_is_no_failure(folde
 
     crowd.end = begin_too
     with locks:
-        assert work([job], folders, crowd, watch=watch) == []
-    assert (watch.num_removed, watch.endings) == (1, [(job.name, None)])
+        assert work([job], folders, crowd, watch=watch) == {}
+    assert watch.endings == [(job.name, None)]
     assert records_in(folders) == {job.name}
 
 
@@ -328,11 +323,10 @@ def test_the_display_says_how_each_run_ended_and_how_long_the_rest_takes(folders
     monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
     first, one, other = plan([make_helped(), make_helped(supervised_window=7)], folders)
     console = Console(file=io.StringIO(), width=200)
-    seconds = {one.name: 5.0, other.name: 10.0}
+    seconds = {first.name: 0.0, one.name: 5.0, other.name: 10.0}
     display = Display([first, one, other], folders, console, seconds=seconds)
-    display.end(first, None)
-    display.start(one)
-    display.end(one, Failure(one.name, "the disk is full"))
+    display.end(first)
+    display.end(one, "the disk is full")
     before, after = console.file.getvalue().splitlines()
     assert "left" not in before
     assert after == f"2/3 {one.name}  failed: the disk is full  (20 seconds left)"

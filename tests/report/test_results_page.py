@@ -7,7 +7,7 @@ from markup import parse
 
 from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
 from auxrnn.experiments.jobs import Folders
-from auxrnn.experiments.protocols import DESK_SCALE
+from auxrnn.experiments.scales import find_scale
 from auxrnn.report.pages import LOOKS, PageFacts, write_results_page
 from auxrnn.report.results import Claim, Grid, Row
 from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE
@@ -208,8 +208,8 @@ def test_a_browser_shows_the_page_without_complaint_network_or_overflow(page, wi
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}")
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_tables_of_every_experiment_fit_a_page(width, tmp_path):
-    folders = Folders(tmp_path, RECORDS)
-    outcomes = [find_outcome(name, DESK_SCALE, folders)._replace(charts=()) for name in PAGE_ORDER]
+    folders, desk = Folders(tmp_path, RECORDS), find_scale("desk", tmp_path)
+    outcomes = [find_outcome(name, desk, folders)._replace(charts=()) for name in PAGE_ORDER]
     write(tmp_path, *outcomes)
     assert visit(tmp_path / "page.html", width=width, folder=tmp_path).wide == []
 

@@ -10,7 +10,7 @@ import torch
 from auxrnn.config import unflatten
 from auxrnn.data import datasets
 from auxrnn.runs import open_session, prepare, settle
-from auxrnn.training.cost import Growth, count_evaluations, estimate_growth, estimate_unfused, find_free_memory
+from auxrnn.training.cost import Growth, count_evaluations, estimate_growth, find_free_memory
 from auxrnn.training.loop import train
 
 MEGABYTE = 1_000_000
@@ -53,7 +53,7 @@ def make_session(**values):
 
 def test_without_fusing_attention_takes_a_matrix_of_steps_by_steps():
     session = make_session(model="transformer")
-    fused, unfused = estimate_growth(session), estimate_unfused(session)
+    fused, unfused = estimate_growth(session), estimate_growth(session, is_fused=False)
     assert fused.per_pair == 0 < unfused.per_pair
     # Two layers of four heads, each with one number for each pair of steps, and room for the backward pass.
     kept = 2 * 4 * 4

@@ -125,8 +125,6 @@ class PredictOptions:
 class ModelsOptions:
     """Options of `models`."""
 
-    markdown: Flag = False
-    """Print the number of weights of every system at its published settings as a Markdown table (docs/models.md)."""
     json: Flag = False
     """Print one JSON object: title, paper, steps, options and published settings of each model by name."""
 

@@ -16,20 +16,12 @@ from auxrnn.cli.options import ReportOptions, ReproduceOptions
 from auxrnn.cli.output import error_console, print_json, say
 from auxrnn.config import ScaleName
 from auxrnn.errors import UsageError, nearest
-from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome
-from auxrnn.experiments.estimates import (
-    ListedRun,
-    Summary,
-    estimate_bytes,
-    estimate_seconds,
-    list_runs,
-    summarize,
-)
+from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome, find_title
+from auxrnn.experiments.estimates import ListedRun, estimate_bytes, estimate_seconds, list_runs
 from auxrnn.experiments.jobs import Folders, plan
-from auxrnn.experiments.protocols import find_scale
 from auxrnn.experiments.remembering import keep_best
 from auxrnn.experiments.runner import Display, Runner
-from auxrnn.experiments.scales import Scale
+from auxrnn.experiments.scales import Scale, find_scale
 from auxrnn.files import write_aside
 from auxrnn.progress import describe_seconds
 from auxrnn.report.pages import PageFacts, write_results_page
@@ -120,7 +112,10 @@ def _work(names: Sequence[str], scale: Scale, folders: Folders, options: Reprodu
                 free=find_free_memory(torch.device(runs.find_device())),
             ).run(tasks)
     if failures:
-        (name, reason), more = failures[0], f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        (name, reason), more = (
+            next(iter(failures.items())),
+            f", and {len(failures) - 1} more" if len(failures) > 1 else "",
+        )
         say(f"auxrnn: {name} failed ({reason}){more}; the same command tries again what is missing")
     return 1 if failures else 0
 
@@ -156,24 +151,37 @@ def _list(options: ReproduceOptions) -> int:
         listed = list_runs(_find_names(options.names), _find_scale(options), folders)
         print_json({"runs": [run._asdict() for run in listed]}) if options.json else _print_runs(listed)
         return 0
+    asked = [replace(options, scale=scale) for scale in get_args(ScaleName)]
+    scales = [(_find_scale(one), _find_folders(one)) for one in asked]
     summaries = []
     for name in EXPERIMENTS:
-        for scale_name in get_args(ScaleName):
-            asked = replace(options, scale=scale_name)
-            summaries.append(summarize(name, _find_scale(asked), _find_folders(asked)))
+        if not options.json:
+            print(f"{name:<11}{find_title(name)[0]}")
+        for scale, scale_folders in scales:
+            summaries.append(_summarize(name, scale, list_runs([name], scale, scale_folders)))
             if not options.json:
                 _print_summary(summaries[-1])
     if options.json:
-        print_json({"experiments": [summary._asdict() for summary in summaries]})
+        print_json({"experiments": summaries})
     return 0
 
 
-def _print_summary(summary: Summary) -> None:
-    if summary.scale == get_args(ScaleName)[0]:
-        print(f"{summary.name:<11}{summary.title}")
-    left = summary.num_runs - summary.num_done
-    time_left = f"{left} left, about {describe_seconds(summary.seconds_left)} on one worker" if left else "all done"
-    print(f"{'':<11}{summary.scale:<7}{summary.num_runs:>4} runs, {summary.num_done} done; {time_left}", flush=True)
+def _summarize(name: str, scale: Scale, listed: Sequence[ListedRun]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": find_title(name)[0],
+        "scale": scale.name,
+        "num_runs": len(listed),
+        "num_done": sum(run.is_done for run in listed),
+        "seconds_left": sum(run.seconds for run in listed if not run.is_done),
+    }
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    left = summary["num_runs"] - summary["num_done"]
+    time_left = f"{left} left, about {describe_seconds(summary['seconds_left'])} on one worker" if left else "all done"
+    runs_done = f"{summary['num_runs']:>4} runs, {summary['num_done']} done"
+    print(f"{'':<11}{summary['scale']:<7}{runs_done}; {time_left}", flush=True)
 
 
 def _print_runs(listed: Sequence[ListedRun]) -> None:

@@ -16,8 +16,9 @@ def demo(options: DemoOptions) -> int:
     from auxrnn.experiments import demo as demo_experiment
 
     result = demo_experiment.run(options.out, seed=options.seed, is_smoke=options.smoke, console=error_console())
+    seconds = sum(row.seconds for row in result.rows)
     if options.json:
-        print_json(result.accuracies | {"seconds": result.seconds})
+        print_json({row.name: row.accuracy for row in result.rows} | {"seconds": seconds})
         return 0
     table = Table(
         "network", "steps of gradient", "updates", "test accuracy %", title="Handwritten digits, pixel by pixel"
@@ -25,7 +26,7 @@ def demo(options: DemoOptions) -> int:
     for row in result.rows:
         table.add_row(row.title, str(row.window), f"{row.pretrain_steps} + {row.train_steps}", f"{row.accuracy:.1f}")
     Console().print(table)
-    print(f"{describe_seconds(result.seconds)}; open {result.page} in a browser")
+    print(f"{describe_seconds(seconds)} of training in all; open {result.page} in a browser")
     return 0
 
 

@@ -2,22 +2,22 @@
 
 from typing import Any
 
+import torch
+
 from auxrnn import runs
-from auxrnn.build import count_weights
+from auxrnn.build import InputSpec, build_network, count_weights
 from auxrnn.cli.options import CostOptions, ModelsOptions
 from auxrnn.cli.output import load_data, print_json, say
-from auxrnn.config import RunConfig
+from auxrnn.config import RunConfig, unflatten
 from auxrnn.errors import UsageError
-from auxrnn.experiments import parameters
 from auxrnn.files import describe_bytes
 from auxrnn.planning import plan
-from auxrnn.presets import PRESETS, name_system
+from auxrnn.presets import PRESETS, ModelName, name_system
 from auxrnn.progress import describe_seconds
 from auxrnn.training.cost import (
+    estimate_growth,
     estimate_time,
-    estimate_unfused,
     find_free_memory,
-    find_hungriest,
     find_longest,
     measure_step,
     time_step,
@@ -25,21 +25,15 @@ from auxrnn.training.cost import (
 from auxrnn.training.loop import Session
 
 NAME_WIDTH = 13
+SPECS = {"mnist": InputSpec(1, None, 10, 784), "dbpedia": InputSpec(0, 71, 14, 1014)}
 LONGEST_STEP = 120.0
 """Seconds; a step that takes longer row by row is not done just to measure it."""
 
 
 def list_models(options: ModelsOptions) -> int:
     """Print every system that can be trained."""
-    if options.markdown:
-        print(parameters.make_table(), end="")
-        return 0
     rows: dict[str, dict[str, Any]] = {
-        name: preset._asdict()
-        | {
-            "weights_mnist": parameters.count(parameters.Variant(name), parameters.MNIST),
-            "weights_dbpedia": parameters.count(parameters.Variant(name), parameters.DBPEDIA),
-        }
+        name: preset._asdict() | {f"weights_{data}": count(name, spec) for data, spec in SPECS.items()}
         for name, preset in PRESETS.items()
     }
     if options.json:
@@ -53,6 +47,14 @@ def list_models(options: ModelsOptions) -> int:
         for line in (row["summary"], f"weights: {weights}; reads {reads}"):
             print(" " * NAME_WIDTH + line)
     return 0
+
+
+def count(model: ModelName, spec: InputSpec, **values: Any) -> int | None:
+    """Count the weights of a system for some data, without making them; None where it does not read such steps."""
+    if spec.vocabulary_size is None and PRESETS[model].reads == "tokens":
+        return None
+    with torch.device("meta"):
+        return count_weights(build_network(unflatten({"data": "", "model": model} | values), spec))
 
 
 def cost(options: CostOptions) -> int:
@@ -75,10 +77,11 @@ def cost(options: CostOptions) -> int:
 
 def _find_costs(config: RunConfig, session: Session, *, given: int, free: int) -> dict[str, Any]:
     rows, longest = session.batches.batch_size, find_longest(session)
-    hungriest, growth = find_hungriest(session)
+    growth = estimate_growth(session)
+    hungriest = next(phase for phase in session.phases if phase.name == growth.phase)
     has_attention = "num_heads" in PRESETS[config.model.model].options
     is_padded = "pad_to" in PRESETS[config.model.model].options
-    unfused = estimate_unfused(session) if has_attention else None
+    unfused = estimate_growth(session, is_fused=False) if has_attention else None
     estimated = growth.bytes_for(rows, longest)
     measured = None
     if estimated < free and time_step(session, hungriest, total_step=0, most_rows=1) < LONGEST_STEP:

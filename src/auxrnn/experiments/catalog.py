@@ -1,6 +1,8 @@
 """Every table and figure of the paper by name, in order of importance, then what is not in the paper."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from auxrnn.config import flatten, unflatten
@@ -26,10 +28,7 @@ from auxrnn.report.results import Outcome
 
 
 class Experiment(Protocol):
-    """What the file of an experiment holds, beside the paper's numbers."""
-
-    TITLE: str
-    SUMMARY: str
+    """What the file of an experiment holds, beside the paper's numbers; its docstring is its title and summary."""
 
     def runs(self, scale: Scale) -> Iterable[Job]:
         """Yield what it needs."""
@@ -64,18 +63,24 @@ def find_jobs(names: Sequence[str], scale: Scale) -> list[Job]:
     return drop_doubles(job for name in names for job in EXPERIMENTS[name].runs(scale))
 
 
+def find_title(name: str) -> tuple[str, str]:
+    """Return the title of an experiment and its summary in plain words."""
+    title, _, summary = (EXPERIMENTS[name].__doc__ or "").partition(".\n\n")
+    return title, " ".join(summary.split())
+
+
 def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
     """Return a table or figure as far as its records go."""
-    experiment = EXPERIMENTS[name]
-    jobs = list(experiment.runs(scale))
+    title, summary = find_title(name)
+    jobs = list(EXPERIMENTS[name].runs(scale))
     results = collect(scale, jobs, folders)
-    shown = experiment.show(results)
+    shown = EXPERIMENTS[name].show(results)
     planned = {job.name for job in jobs}
     return Outcome(
         name=name,
-        title=experiment.TITLE,
+        title=title,
         scale=scale.name,
-        summary=experiment.SUMMARY,
+        summary=summary,
         finding=shown.finding,
         grids=tuple(shown.grids),
         charts=tuple(shown.charts),
@@ -93,21 +98,23 @@ def describe_settings(jobs: Sequence[Job]) -> list[tuple[str, str]]:
 
     Where the runs of a row differ among themselves, by dataset for instance, all their values are given.
     """
-    published = flatten(unflatten({"data": ""}))
-    values = {job: _find_settings(job) for job in jobs}
-    found = {name: _find_all(name, values.values()) for name in published}
-    shared = {name for name, given in found.items() if len(given) == 1}
-    lines = [
-        (_to_words(name), found[name][0])
-        for name in published
-        if name in shared and (found[name] != [str(published[name])] or name in ALWAYS_SHOWN)
-    ]
-    for row in dict.fromkeys(job.row for job in jobs):
-        own = [values[job] for job in jobs if job.row == row]
-        varying = {name: _find_all(name, own) for name in published if name not in shared}
-        told = [f"{_to_words(name)} {' / '.join(given)}" for name, given in varying.items() if given]
-        lines += [(row, ", ".join(told))] if told else []
-    return lines
+    shared: list[tuple[str, str]] = []
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for job in jobs:
+        rows[job.row].append(_find_settings(job))
+    differing: dict[str, list[str]] = {row: [] for row in rows}
+    for name, published in flatten(unflatten({"data": ""})).items():
+        given = {
+            row: list(dict.fromkeys(str(of[name]) for of in some if of.get(name) is not None))
+            for row, some in rows.items()
+        }
+        values, words = set(itertools.chain(*given.values())), name.replace("_", " ")
+        if len(values) > 1:
+            for row, some in given.items():
+                differing[row] += [f"{words} {' / '.join(some)}"] if some else []
+        elif values and (values != {str(published)} or name in ALWAYS_SHOWN):
+            shared.append((words, values.pop()))
+    return shared + [(row, ", ".join(told)) for row, told in differing.items() if told]
 
 
 def _find_settings(job: Job) -> dict[str, Any]:
@@ -117,11 +124,3 @@ def _find_settings(job: Job) -> dict[str, Any]:
     model, objective = job.config.model.model, job.config.loss.objective
     without_effect = MODEL_OPTIONS - set(PRESETS[model].options) | set(AUXILIARY if objective == "none" else ())
     return {name: value for name, value in flatten(job.config).items() if name not in {*UNNAMED, *without_effect}}
-
-
-def _find_all(name: str, values: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(str(of[name]) for of in values if of.get(name) is not None))
-
-
-def _to_words(name: str) -> str:
-    return name.replace("_", " ")

@@ -1,4 +1,8 @@
-"""Figure 3: accuracy, and the time of an update, as images of dogs grow to 16,384 steps."""
+"""Figure 3: longer and longer sequences (Stanford Dogs).
+
+The same photographs at eight sizes, so that only the length changes: test accuracy, and seconds per update. The LSTM
+has full back-propagation; r-LSTM and p-LSTM back-propagate through a few hundred steps at any length.
+"""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -8,14 +12,9 @@ from auxrnn.config import RunConfig, Window
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import DOGS, PAPER_SEGMENT, PAPER_SIDES, PAPER_WINDOW, SINGLE, Scale, shown_as
-from auxrnn.report.results import Claim, Grid, LineChart
+from auxrnn.report.results import Claim, LineChart
 from auxrnn.report.run_records import RunRecord
 
-TITLE = "Figure 3: longer and longer sequences (Stanford Dogs)"
-SUMMARY = (
-    "The same photographs at eight sizes, so that only the length changes: test accuracy, and seconds per update. The"
-    " LSTM has full back-propagation; r-LSTM and p-LSTM back-propagate through a few hundred steps at any length."
-)
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 ROWS, HELPED = (LSTM, R, P, R_MANY, TRANSFORMER), (R, P, R_MANY)
 MANY = (20, 30)
@@ -77,16 +76,16 @@ def show(results: Results) -> Shown:
     timed = {str(side): side**2 for side in scale.timed_sides}
     growths = {row: growth for row in ROWS if (growth := _find_growth(results, row)) is not None}
     many = shown_as(R_MANY, ours=f"{MANY[0]}x{scale.span(MANY[1], DOGS)}", paper=f"{MANY[0]}x{MANY[1]}")
-    rows = results.rows_by_column(_name_lengths(lengths), {row: PAPER[row] for row in ROWS})
-    time_paper = {row + TIME: PAPER[row + TIME] for row in ROWS}
-    time_rows = results.rows_by_column(_name_lengths(timed), time_paper, seconds_per_update)
-    caption, columns = scale.add_part("Accuracy by length in steps", DOGS), (LSTM, R, P, many, TRANSFORMER)
+    caption = scale.add_part("Accuracy by length in steps", DOGS)
+    accuracy = results.grid_by_column(caption, {row: PAPER[row] for row in ROWS}, _name_lengths(lengths))
+    caption, numbers = "Seconds per update by length in steps", {row + TIME: PAPER[row + TIME] for row in ROWS}
+    times = results.grid_by_column(caption, numbers, _name_lengths(timed), value=seconds_per_update)
     grids = [
-        Grid(caption, ACCURACY, columns, rows),
-        Grid("Seconds per update by length in steps", "seconds", ROWS, time_rows, decimals=2, is_drawn=False),
+        accuracy._replace(columns=(LSTM, R, P, many, TRANSFORMER)),
+        times._replace(columns=ROWS, unit="seconds", decimals=2, is_drawn=False),
     ]
-    charts = _draw(results, lengths, timed)
-    return Shown(grids, charts, [*_claims(results), *_claims_of_time(results, growths)], _tell(results, growths))
+    claims = [*_claims(results), *_claims_of_time(results, growths)]
+    return Shown(grids, _draw(results, lengths, timed), claims, _tell(results, growths))
 
 
 def _name_lengths(lengths: Mapping[str, int]) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Figure 4: accuracy on CIFAR10 as the supervised window shrinks from 300 steps to one and none."""
+"""Figure 4: a shrinking supervised window (CIFAR10).
+
+The same r-LSTM and p-LSTM, pretrained once, with fewer and fewer steps of supervised back-propagation: at one step
+labels hardly change the recurrent network, at none they train only the classifier on top.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -7,13 +11,8 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Claim, Grid, Level, LineChart
+from auxrnn.report.results import Claim, Level, LineChart
 
-TITLE = "Figure 4: a shrinking supervised window (CIFAR10)"
-SUMMARY = (
-    "The same r-LSTM and p-LSTM, pretrained once, with fewer and fewer steps of supervised back-propagation: at one"
-    " step labels hardly change the recurrent network, at none they train only the classifier on top."
-)
 WINDOWS = (300, 200, 100, 50, 1, 0)
 PAPER = {
     "r-LSTM": (66.0, 63.0, 60.5, 58.0, 46.1, 37.7),
@@ -40,7 +39,8 @@ def show(results: Results) -> Shown:
     }
     paper = {row: dict(zip(spans, numbers, strict=True)) for row, numbers in PAPER.items()}
     full = results.score(FULL, "full")
-    rows = results.rows_by_column({"full": "all"} | titles, paper | {FULL: {"full": PAPER_FULL}})
+    numbers = paper | {FULL: {"full": PAPER_FULL}}
+    grid = results.grid_by_column("By supervised window, in steps", numbers, {"full": "all"} | titles)
     shrink = results.scale.datasets[CIFAR10].shrink
     chart = LineChart(
         "Accuracy as the supervised window shrinks",
@@ -58,7 +58,6 @@ def show(results: Results) -> Shown:
         " reaches {} %."
     )
     finding = results.tell(text, *((row, window) for window in ("300", "1", "0") for row in PAPER), (FULL, "full"))
-    grid = Grid("By supervised window, in steps", ACCURACY, (*PAPER, FULL), rows)
     return Shown([grid], [chart], list(_claims(results)), finding)
 
 

@@ -1,4 +1,8 @@
-"""Figure 5: training and test curves on CIFAR10: whether the auxiliary loss regularizes or optimizes."""
+"""Figure 5: training and test curves (CIFAR10).
+
+Accuracy on training and test images while learning from labels, from the runs of Table 2. If the auxiliary loss helps
+optimization, training accuracy rises; if it regularizes, only test accuracy does.
+"""
 
 from collections.abc import Iterator
 
@@ -9,11 +13,6 @@ from auxrnn.experiments.scales import CIFAR10, Scale
 from auxrnn.report.results import Claim, Grid, Row
 from auxrnn.report.run_records import RunRecord
 
-TITLE = "Figure 5: training and test curves (CIFAR10)"
-SUMMARY = (
-    "Accuracy on training and test images while learning from labels, from the runs of Table 2. If the auxiliary loss"
-    " helps optimization, training accuracy rises; if it regularizes, only test accuracy does."
-)
 LSTM, R, P = table2.LSTM_FULL, table2.R_CUT, table2.P_CUT
 PAPER = {
     row: (*ends, table2.PAPER[row][2]) for row, ends in {LSTM: (25.0, 61.0), R: (33.0, 65.0), P: (33.0, 65.0)}.items()

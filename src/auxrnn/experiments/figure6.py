@@ -1,4 +1,8 @@
-"""Figure 6: what each ingredient of the r-LSTM is worth (CIFAR10)."""
+"""Figure 6: the r-LSTM without one ingredient at a time (CIFAR10).
+
+The truncated r-LSTM with all ingredients of the paper, and then without each of them. All runs of a seed start from the
+same weights.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +11,8 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Bar, BarChart, Claim, Grid, describe_score
+from auxrnn.report.results import Bar, BarChart, Claim, describe_score
 
-TITLE = "Figure 6: the r-LSTM without one ingredient at a time (CIFAR10)"
-SUMMARY = (
-    "The truncated r-LSTM with all ingredients of the paper, and then without each of them. All runs of a seed start"
-    " from the same weights."
-)
 WHOLE, NO_LOSS, NO_JOINT = "everything", "no auxiliary loss", "no joint training"
 NO_PRETRAINING, NO_SAMPLING = "no pretraining", "no scheduled sampling"
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -50,9 +49,9 @@ def runs(scale: Scale) -> Iterator[Job]:
 def show(results: Results) -> Shown:
     """Return bars, and the same numbers as a table."""
     bars = tuple(Bar(row, results.score(row, ""), number) for row, number in PAPER.items())
-    rows = results.rows({row: (number,) for row, number in PAPER.items()}, ("",))
+    grid = results.grid("One ingredient left out at a time", {row: (number,) for row, number in PAPER.items()}, ("",))
     return Shown(
-        [Grid("One ingredient left out at a time", ACCURACY, (CIFAR10,), rows)],
+        [grid._replace(columns=(CIFAR10,))],
         [BarChart("Accuracy of the r-LSTM without one ingredient", ACCURACY, bars)],
         list(_claims(results)),
         _tell(results),

@@ -23,7 +23,6 @@ from auxrnn.models.network import Network
 from auxrnn.report.canvas import MemoryErrors, memory_errors
 from auxrnn.report.records import Reconstructions
 from auxrnn.report.run_records import read_record
-from auxrnn.runs import read_card
 from auxrnn.structs import Segments
 
 NUM_PICTURES = 8
@@ -34,21 +33,19 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
 
     Anchors go from the first that has a whole segment behind it to the end of the image.
     """
-    found = [(job, read_record(folders.record(job.name))) for job in jobs if _can_be_shown(job, folders)]
-    scored = [(record.scores["train_accuracy"], job) for job, record in found if record is not None]
-    if not scored:
-        return
-    _, best = max(scored, key=lambda entry: entry[0])
-    folder = folders.runs / best.name
-    length = best.config.segments.segment_length
-    assert isinstance(length, int)
-    anchor_K = torch.linspace(length, read_card(folder).num_steps - 1, NUM_PICTURES).long()
-    keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
-
-
-def _can_be_shown(job: Job, folders: Folders) -> bool:
-    is_gray = job.config.data.data == "mnist"
-    return is_gray and job.config.loss.objective == "reconstruct" and runs.is_finished(folders.runs / job.name)
+    is_gray = [job for job in jobs if job.config.data.data == "mnist" and job.config.loss.objective == "reconstruct"]
+    found = {job.name: read_record(folders.record(job.name)) for job in is_gray}
+    scores = {
+        folders.runs / name: record.scores["train_accuracy"]
+        for name, record in found.items()
+        if record is not None and runs.is_finished(folders.runs / name)
+    }
+    if scores:
+        folder = max(scores, key=lambda run_folder: scores[run_folder])
+        length = runs.read_config(folder).segments.segment_length
+        assert isinstance(length, int)
+        anchor_K = torch.linspace(length, runs.read_card(folder).num_steps - 1, NUM_PICTURES).long()
+        keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
 
 
 def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> Reconstructions:
@@ -64,15 +61,14 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
 @torch.inference_mode()
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
     """Return what the r-LSTM of a run rebuilds, free-running, of each image from its state at that image's anchor."""
-    config, card, network, _ = runs.load_run(run_folder)
+    _, card, network, _ = runs.load_run(run_folder)
     assert isinstance(network, Network)
     objective = network.objective
-    length = config.segments.segment_length
     assert isinstance(objective, Reconstruct)
     assert isinstance(card.format, ImageFormat)
-    assert isinstance(length, int)
     (batch,) = in_order(images, len(anchor_K))
-    segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length, torch.full_like(anchor_K, length))
+    length_K = torch.full_like(anchor_K, objective.geometry.segment_length)
+    segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length_K, length_K)
     (state,) = states_at(network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
     rebuilt_KSD = objective.generate(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"

@@ -86,28 +86,35 @@ class Results(NamedTuple):
             return Cell(score, paper)
         return Cell(None, paper, "not run yet" if is_planned else "not part of this scale")
 
-    def rows(
+    def grid(
         self,
+        caption: str,
         paper: Mapping[str, Sequence[float | None]],
         columns: Sequence[str],
         *,
         title: Callable[[str], str] = str,
-        value: Value = test_accuracy,
-    ) -> tuple[Row, ...]:
-        """Return our numbers beside the paper's, row by row; `title` gives what a row is called here."""
-        return tuple(
-            Row(title(row), tuple(self.cell(row, *place, value) for place in zip(columns, numbers, strict=True)))
+    ) -> Grid:
+        """Return our accuracies beside the paper's numbers; `title` gives what a row is called here."""
+        rows = tuple(
+            Row(title(row), tuple(self.cell(row, *place) for place in zip(columns, numbers, strict=True)))
             for row, numbers in paper.items()
         )
+        return Grid(caption, ACCURACY, tuple(columns), rows)
 
-    def rows_by_column(
-        self, titles: Mapping[str, str], paper: Mapping[str, Mapping[str, float | None]], value: Value = test_accuracy
-    ) -> tuple[Row, ...]:
-        """Return the same the other way round: a row for each column that has a title, and a cell for each row."""
-        return tuple(
+    def grid_by_column(
+        self,
+        caption: str,
+        paper: Mapping[str, Mapping[str, float | None]],
+        titles: Mapping[str, str],
+        *,
+        value: Value = test_accuracy,
+    ) -> Grid:
+        """Return the same the other way round: a row for each column that has a title, and a column for each row."""
+        rows = tuple(
             Row(title, tuple(self.cell(row, column, numbers.get(column), value) for row, numbers in paper.items()))
             for column, title in titles.items()
         )
+        return Grid(caption, ACCURACY, tuple(paper), rows)
 
     def line(
         self, row: str, xs: Mapping[str, int], paper: Sequence[tuple[int, float]] = (), *, value: Value = test_accuracy

@@ -1,14 +1,22 @@
-"""What a scale is (smoke, desk, full or paper), and how it turns the paper's numbers into configs of runs.
+"""A scale (smoke, desk, full or paper) turns the paper's numbers into configs of runs.
 
 Experiments are written in the paper's own numbers (a window of 300, a segment of 600). A scale says how each dataset is
-read, what all runs share, and what a span of the paper's steps becomes; `protocols.py` has the values of each scale.
+read, what all runs share, and what a span of the paper's steps becomes; the values of each are in a TOML file.
 """
 
+import csv
+import io
+import tomllib
 from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from auxrnn.config import Objective, RunConfig, ScaleName, Window, unflatten
+from auxrnn.files import write_aside
 from auxrnn.presets import MODEL_OPTIONS, PRESETS
 
 MNIST, PMNIST, CIFAR10, DOGS, DBPEDIA = "MNIST", "pMNIST", "CIFAR10", "StanfordDogs", "DBpedia"
@@ -58,17 +66,17 @@ class Scale(NamedTuple):
     name: ScaleName
     summary: str
     datasets: Mapping[str, DatasetSetup]
-    schedule: Schedule | None
-    """None is the paper's own, in epochs."""
     sampling_steps: int
     """Updates in which scheduled sampling goes from true tokens to none, where it is on."""
+    schedule: Schedule | None = None
+    """None is the paper's own, in epochs."""
     seeds: tuple[int, ...] = (0,)
     fewer_seeds: tuple[int, ...] = (0,)
     """Seeds of the experiments that come last: with fewer than three their claims stay open."""
     settings: Mapping[str, Any] = NOTHING
     """Of every LSTM with or without auxiliary loss."""
     other_settings: Mapping[str, Mapping[str, Any]] = NOTHING
-    """Of the other models by name, on top of what their authors published."""
+    """Of the other models by name, on top of what their authors published; `like` names one to start from."""
     large_size: int = 512
     """Units of the r-LSTM that the paper calls unrestricted."""
     side_divisor: int = 1
@@ -114,19 +122,21 @@ class Scale(NamedTuple):
         other system, by its title in `presets`, has its published settings except for what the scale changes.
         """
         model, setup = MODELS.get(system, "lstm"), self.datasets[dataset]
-        if system in OBJECTIVES:
-            own = {**self.settings, **self._find_windows(system, dataset, window=window, shape=shape)}
-        else:
-            own = {"model": model, **self.other_settings.get(model, {})}
+        own = self._find_windows(system, dataset, window=window, shape=shape) if model == "lstm" else {"model": model}
         has_objective = own.get("objective", PRESETS[model].settings["objective"]) != "none"
-        lengths = self._find_lengths(
-            setup,
-            pretrain=changes.pop("pretrain", True) and has_objective,
-            halves=not PRESETS[model].settings.get("warmup_steps"),
-        )
-        values = {**lengths, **own, **setup.settings, **changes, "seed": seed, "threads": 1}
+        has_pretraining = changes.pop("pretrain", True) and has_objective
+        values = {
+            **self._find_lengths(
+                setup, has_pretraining=has_pretraining, has_warmup="warmup_steps" in PRESETS[model].settings
+            ),
+            **self._find_settings(model),
+            **own,
+            **setup.settings,
+            **changes,
+        }
         without_effect = MODEL_OPTIONS - set(PRESETS[model].options)
-        return unflatten({name: value for name, value in values.items() if name not in without_effect})
+        kept = {name: value for name, value in values.items() if name not in without_effect}
+        return unflatten(kept | {"seed": seed, "threads": 1})
 
     def _find_windows(self, system: str, dataset: str, *, window: Window, shape: tuple[int, int]) -> dict[str, Any]:
         """Return the windows and segments of an LSTM.
@@ -147,22 +157,59 @@ class Scale(NamedTuple):
             "segment_length": self.span(length, dataset),
         }
 
-    def _find_lengths(self, setup: DatasetSetup, *, pretrain: bool, halves: bool) -> dict[str, Any]:
+    def _find_settings(self, model: str) -> dict[str, Any]:
+        if model == "lstm":
+            return dict(self.settings)
+        own = dict(self.other_settings.get(model, {}))
+        return (self._find_settings(own.pop("like")) if "like" in own else {}) | own
+
+    def _find_lengths(self, setup: DatasetSetup, *, has_pretraining: bool, has_warmup: bool) -> dict[str, Any]:
         schedule = setup.schedule or self.schedule
         if schedule is None:
             first_epochs, train_epochs = setup.epochs
-            return {"pretrain_epochs": first_epochs if pretrain else 0.0, "train_epochs": train_epochs}
-        first = schedule.pretrain_updates if pretrain else 0
+            return {"pretrain_epochs": first_epochs if has_pretraining else 0.0, "train_epochs": train_epochs}
+        first = schedule.pretrain_updates if has_pretraining else 0
         train = schedule.num_updates - first
-        halving = {"lr_halving_epochs": round(train / schedule.num_rates / setup.steps_per_epoch, 4)}
-        return {
-            "pretrain_steps": first,
-            "train_steps": train,
-            "evaluate_every": max(1, schedule.num_updates // 10),
-            **(halving if halves and self.settings.get("lr_schedule") != "cosine" else {}),
-        }
+        lengths = {"pretrain_steps": first, "train_steps": train, "evaluate_every": max(1, schedule.num_updates // 10)}
+        if has_warmup or self.settings.get("lr_schedule") == "cosine":
+            return lengths
+        return lengths | {"lr_halving_epochs": round(train / schedule.num_rates / setup.steps_per_epoch, 4)}
 
 
 def shown_as(title: str, *, ours: object, paper: object) -> str:
     """Return the paper's name of a row or column, with our value where it differs."""
     return title if ours == paper else f"{title} (here {ours})"
+
+
+def find_scale(name: ScaleName, made_folder: Path) -> Scale:
+    """Return a scale by name; the data of smoke is written to `made_folder` unless it is there already."""
+    values = _read(tomllib.loads((resources.files("auxrnn.experiments") / f"{name}.toml").read_text()))
+    if name == "smoke":
+        _write_data(made_folder)
+        for setup in values["datasets"].values():
+            setup["settings"]["data"] = str(made_folder / setup["settings"]["data"])
+    datasets = {dataset: DatasetSetup(**_read(setup)) for dataset, setup in values["datasets"].items()}
+    return Scale(**values | {"name": name, "datasets": datasets})
+
+
+def _read(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values of a file as the tuples that scales hold."""
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    schedule = {"schedule": Schedule(**values["schedule"])} if "schedule" in values else {}
+    return values | lists | schedule
+
+
+def _write_data(folder: Path) -> None:
+    """Write sequences whose mean tells the class, and texts whose commonest letter does."""
+    rng, label_N = np.random.default_rng(0), np.arange(48) % 4
+    for num_channels in (1, 3):
+        if not (path := folder / f"made{num_channels}.npz").exists():
+            x_NTD = (rng.random((48, 16, num_channels)) + label_N[:, None, None]) / 4
+            file = io.BytesIO()
+            np.savez(file, x=x_NTD.astype(np.float32), y=label_N)
+            write_aside(path, file.getvalue())
+    if not (path := folder / "made_texts.csv").exists():
+        texts = io.StringIO()
+        rows = [("".join(rng.choice(list("abcdefgh" + 4 * "abcd"[label]), size=20)), label) for label in label_N]
+        csv.writer(texts).writerows([("text", "label"), *rows])
+        write_aside(path, texts.getvalue())

@@ -1,4 +1,9 @@
-"""Table 2: accuracy on MNIST, pMNIST and CIFAR10, pixel by pixel, with full and truncated back-propagation."""
+"""Table 2: MNIST, pMNIST and CIFAR10, pixel by pixel.
+
+An LSTM reads an image one pixel at a time and classifies it after the last. Full BP back-propagates through all steps,
+the truncated rows only through the last few. The r-LSTM also learns to reconstruct what it has read, the p-LSTM to
+predict what comes next.
+"""
 
 import functools
 import itertools
@@ -7,16 +12,10 @@ from typing import Any, NamedTuple
 
 from auxrnn.config import Window, flatten
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import ACCURACY, Results, Shown
+from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PAPER_WINDOW, PMNIST, Scale, shown_as
-from auxrnn.report.results import Claim, Grid
+from auxrnn.report.results import Claim
 
-TITLE = "Table 2: MNIST, pMNIST and CIFAR10, pixel by pixel"
-SUMMARY = (
-    "An LSTM reads an image one pixel at a time and classifies it after the last. Full BP back-propagates through all"
-    " steps, the truncated rows only through the last few. The r-LSTM also learns to reconstruct what it has read, the"
-    " p-LSTM to predict what comes next."
-)
 PAPER = {
     "iRNN": (97.0, 82.0, None),
     "uRNN": (95.1, 91.4, None),
@@ -90,15 +89,14 @@ def show(results: Results) -> Shown:
     """Return the table as the paper prints it, smaller ones of the variations, and how the six LSTMs learn MNIST."""
     title = functools.partial(name_row, results)
     gates = GATES[flatten(results.scale.config("LSTM", MNIST, seed=0))["gate_init"]]
-    grids = [Grid(gates, ACCURACY, IMAGES, results.rows(PAPER, IMAGES, title=title))]
+    grids = [results.grid(gates, PAPER, IMAGES, title=title)]
     for name, variation in find_variations(results.scale).items():
         places = [IMAGES.index(dataset) for dataset in variation.datasets]
         paper = {
             f"{row} ({name})": [PAPER[row][place] if variation.is_papers else None for place in places]
             for row in CUT_ROWS
         }
-        rows = results.rows(paper, variation.datasets, title=title)
-        grids.append(Grid(f"The same {variation.words}", ACCURACY, variation.datasets, rows))
+        grids.append(results.grid(f"The same {variation.words}", paper, variation.datasets, title=title))
     curves = results.curves("Accuracy on MNIST while training", {row: title(row) for row in list(PAPER)[2:]}, MNIST)
     window = results.scale.window(PAPER_WINDOW, MNIST)
     text = (

@@ -1,19 +1,17 @@
-"""Table 3: the same images against self-attention."""
+"""Table 3: self-attention on the same images.
+
+A Transformer sees all pixels at once, and its cost grows with the square of their number; the T-DMCA attends to blocks
+and to compressed memory. Both are compared with the r-LSTM with full back-propagation.
+"""
 
 import itertools
 from collections.abc import Iterator
 
 from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import ACCURACY, Results, Shown
+from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, IMAGES, MNIST, PMNIST, Scale
-from auxrnn.report.results import Grid
 
-TITLE = "Table 3: self-attention on the same images"
-SUMMARY = (
-    "A Transformer sees all pixels at once, and its cost grows with the square of their number; the T-DMCA attends to"
-    " blocks and to compressed memory. Both are compared with the r-LSTM with full back-propagation."
-)
 R_FULL, TRANSFORMER, DMCA = table2.R_FULL, "Transformer", "T-DMCA"
 PAPER = {R_FULL: table2.PAPER[R_FULL], TRANSFORMER: (98.9, 97.9, 62.2), DMCA: (99.3, 97.6, 73.0)}
 """The T-DMCA's are from the text."""
@@ -45,5 +43,4 @@ def show(results: Results) -> Shown:
         for better, worse, dataset in ORDERINGS
     ]
     finding = results.tell(FINDING, *((row, dataset) for dataset in (MNIST, CIFAR10) for row in PAPER))
-    grid = Grid("Recurrence against attention", ACCURACY, IMAGES, results.rows(PAPER, IMAGES))
-    return Shown([grid], claims=claims, finding=finding)
+    return Shown([results.grid("Recurrence against attention", PAPER, IMAGES)], claims=claims, finding=finding)

@@ -1,4 +1,8 @@
-"""Table 4: errors on DBpedia, character by character, with 100 steps of supervised back-propagation."""
+"""Table 4: DBpedia with truncated back-propagation.
+
+Texts read character by character. All systems but one back-propagate from the labels through a short window, and those
+that were pretrained learn from labels without the auxiliary loss.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,13 +10,8 @@ from typing import Any
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown, test_error
 from auxrnn.experiments.scales import DBPEDIA, Scale
-from auxrnn.report.results import Grid
+from auxrnn.report.results import Grid, Row
 
-TITLE = "Table 4: DBpedia with truncated back-propagation"
-SUMMARY = (
-    "Texts read character by character. All systems but one back-propagate from the labels through a short window, and"
-    " those that were pretrained learn from labels without the auxiliary loss."
-)
 WINDOW, SEGMENT_LENGTH, MANY = 100, 300, (20, 15)
 LM, SA, R_MANY, P_CUT = "LM-LSTM Truncate100", "SA-LSTM Truncate100", "r-LSTM 20x15 Truncate100", "p-LSTM Truncate100"
 LSTM_CUT, LSTM_FULL = "LSTM Truncate100", "LSTM Full BP"
@@ -63,8 +62,7 @@ def show_errors(
     title: Callable[[str], str] = str,
 ) -> Shown:
     """Return errors on DBpedia beside the paper's, and which of them are lower than which."""
-    numbers = {row: (number,) for row, number in paper.items()}
-    rows = results.rows(numbers, (DBPEDIA,), title=title, value=test_error)
+    rows = tuple(Row(title(row), (results.cell(row, DBPEDIA, number, test_error),)) for row, number in paper.items())
     grid = Grid(results.scale.add_part(caption, DBPEDIA), "test error, %", (DBPEDIA,), rows, decimals=2)
     claims = [
         results.claim(f"{low} has a lower error than {high}", (high, DBPEDIA), (low, DBPEDIA), value=test_error)

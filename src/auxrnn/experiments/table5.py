@@ -1,4 +1,8 @@
-"""Table 5: errors on DBpedia, character by character, without limits on size and back-propagation."""
+"""Table 5: DBpedia against models built for characters.
+
+The r-LSTM with two layers, 20 segments of 15 characters and full back-propagation, compared with convolutional networks
+and with LSTMs that were pretrained on whole texts.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,11 +12,6 @@ from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import DBPEDIA, Scale
 from auxrnn.experiments.table4 import show_errors
 
-TITLE = "Table 5: DBpedia against models built for characters"
-SUMMARY = (
-    "The r-LSTM with two layers, 20 segments of 15 characters and full back-propagation, compared with convolutional"
-    " networks and with LSTMs that were pretrained on whole texts."
-)
 LSTM_FULL, R_LARGE, DEEPEST = "LSTM Full Backprop", "r-LSTM n=20, l=15, 2 layers", "29-layer CNN"
 PAPER = {
     LSTM_FULL: 13.64,

@@ -1,18 +1,17 @@
-"""Table 6: many short segments against one long one, at the same cost (CIFAR10)."""
+"""Table 6: n segments of length l at a fixed cost (CIFAR10).
+
+The r-LSTM reconstructs n segments of l steps, with the same n x l in all rows, and one step of supervised
+back-propagation or none. The auxiliary loss is back-propagated through l steps.
+"""
 
 import itertools
 from collections.abc import Iterator
 
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import ACCURACY, Results, Shown
+from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale, shown_as
-from auxrnn.report.results import Grid, describe_score
+from auxrnn.report.results import describe_score
 
-TITLE = "Table 6: n segments of length l at a fixed cost (CIFAR10)"
-SUMMARY = (
-    "The r-LSTM reconstructs n segments of l steps, with the same n x l in all rows, and one step of supervised"
-    " back-propagation or none. The auxiliary loss is back-propagated through l steps."
-)
 WINDOWS = ("1", "0")
 PAPER = {
     "1 x 600": (46.0, 37.4),
@@ -46,15 +45,13 @@ def show(results: Results) -> Shown:
     for row in PAPER:
         num_segments, length = _find_shape(results.scale, row)
         titles[row] = shown_as(row, ours=f"{num_segments} x {results.scale.span(length, CIFAR10)}", paper=row)
-    columns = tuple(f"window {window}" for window in WINDOWS)
-    rows = results.rows(PAPER, WINDOWS, title=titles.__getitem__)
+    grid = results.grid("n x l, by supervised window", PAPER, WINDOWS, title=titles.__getitem__)
+    grid = grid._replace(columns=tuple(f"window {window}" for window in WINDOWS))
     claims = [
         results.claim(f"With a supervised window of {window}, {BEST} beats {other}", (BEST, window), (other, window))
         for window, other in itertools.product(WINDOWS, WORSE)
     ]
-    return Shown(
-        [Grid("n x l, by supervised window", ACCURACY, columns, rows)], claims=claims, finding=_tell(results, titles)
-    )
+    return Shown([grid], claims=claims, finding=_tell(results, titles))
 
 
 def _tell(results: Results, titles: dict[str, str]) -> str:

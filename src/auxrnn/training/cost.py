@@ -5,10 +5,11 @@ rows; it grows in proportion to the rows, and with the steps as far as gradients
 """
 
 import bisect
+import contextlib
+import functools
 import math
-import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -28,7 +29,7 @@ from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
 from auxrnn.training.optimizers import KINDS, Phase, back_propagate, make_optimizer, true_token_probability
 
 SMALL_LR = 1e-12
-LONGEST_TRIAL = 2.0
+LONGEST_TRIAL = 1.0
 """Seconds; a step that takes longer is timed on fewer rows."""
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
 """Probe lengths long enough to fit the growth curve: several blocks of local attention; for recurrences, a line."""
@@ -91,18 +92,11 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, mos
     A batch that would take minutes is not waited for: its other rows take as long as those that were tried. Each size
     is tried twice, since the first use of anything takes time of its own.
     """
-
-    def time_once(num_rows: int) -> float:
-        start = time.perf_counter()
-        use(batch.head(num_rows))
-        return time.perf_counter() - start
-
-    num_rows, tried = len(batch.label_B), 1
-    seconds = min(time_once(tried) for _ in range(2))
+    num_rows, tried, seconds = len(batch.label_B), 0, 0.0
     while tried < (most_rows or num_rows) and seconds < LONGEST_TRIAL:
-        tried = min(4 * tried, num_rows)
-        seconds = time_once(tried)
-        seconds = seconds if seconds > LONGEST_TRIAL else min(seconds, time_once(tried))
+        tried = min(max(1, 4 * tried), num_rows)
+        rows = batch.head(tried)
+        seconds = min(timeit.repeat(functools.partial(use, rows), number=1, repeat=2))
     return seconds * num_rows / tried
 
 
@@ -116,7 +110,7 @@ def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probab
     make_optimizer(schedule.optimizer, network, lr=SMALL_LR).step()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _on_trial(network: Trainable) -> Iterator[None]:
     """Restore the weights, and the statistics of batch normalization, after a trial."""
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -140,6 +134,8 @@ class Growth(NamedTuple):
     """For each step of the batch itself, which is read whole however short gradients are."""
     reach: int | None
     """Steps after which only the batch itself grows; None where all does."""
+    phase: str = ""
+    """The phase that is the hungriest."""
 
     def bytes_for(self, num_rows: int, num_steps: int) -> int:
         """Return the bytes of a batch."""
@@ -157,23 +153,15 @@ class Growth(NamedTuple):
         return max(0, too_long - 1)
 
 
-def estimate_growth(session: Session) -> Growth:
-    """Estimate what the hungriest phase of a training holds, from a few short rows."""
-    return find_hungriest(session)[1]
+def estimate_growth(session: Session, *, is_fused: bool = True) -> Growth:
+    """Estimate what the hungriest phase of a training holds, from a few short rows.
 
-
-def estimate_unfused(session: Session) -> Growth:
-    """Estimate the same with attention that keeps its whole matrix of steps by steps, as the paper had it."""
-    with sdpa_kernel(SDPBackend.MATH):
-        return estimate_growth(session)
-
-
-def find_hungriest(session: Session) -> tuple[Phase, Growth]:
-    """Return the phase that needs most memory, and how it grows."""
-    with _on_trial(session.network):
-        growths = [(phase, _estimate_phase(session, phase)) for phase in session.phases]
+    Not fused, attention keeps its whole matrix of steps by steps, as the paper had it.
+    """
+    with _on_trial(session.network), contextlib.nullcontext() if is_fused else sdpa_kernel(SDPBackend.MATH):
+        growths = [_estimate_phase(session, phase) for phase in session.phases]
     rows, steps = session.batches.batch_size, find_longest(session)
-    return max(growths, key=lambda pair: pair[1].bytes_for(rows, steps))
+    return max(growths, key=lambda growth: growth.bytes_for(rows, steps))
 
 
 def find_longest(session: Session) -> int:
@@ -182,19 +170,22 @@ def find_longest(session: Session) -> int:
 
 
 def _estimate_phase(session: Session, phase: Phase) -> Growth:
-    network, is_recurrent = session.network, isinstance(session.network, Network)
-    batch = _take_longest(session, phase, 2)
-    reach = _find_reach(session, phase) if is_recurrent else None
-    lengths = _choose_lengths(batch.x_BT.shape[1], reach, is_recurrent=is_recurrent)
-    kept = [_count_kept(session, phase, _cut(batch, 1, length)) for length in lengths]
-    shared = 2 * kept[-1] - _count_kept(session, phase, _cut(batch, 2, lengths[-1]))
-    factor = _backward_factor(network)
-    counts = [factor * (count - shared) for count in kept]
-    per_row, per_step, per_pair = _fit(counts, lengths, may_curve=not is_recurrent)
+    network, x_BT = session.network, _take_longest(session, phase, 1).x_BT
+    reach = _find_reach(session, phase)
+    lengths = _choose_lengths(x_BT.shape[1], reach, is_recurrent=isinstance(network, Network))
+    kept = [_count_kept(session, phase, x_BT[:, -length:]) for length in lengths]
+    shared = 2 * kept[-1] - _count_kept(session, phase, x_BT[:, -lengths[-1] :].repeat_interleave(2, dim=0))
+    # The peak is above what autograd keeps, by gradients in flight and gaps between pieces of memory: measured at 1.0
+    # to 1.4 times for the LSTM and all models that take whole sequences, and at 1.6 to 1.75 for the recurrences that
+    # torch runs step by step, whose gradients wait in pieces until all steps are done.
+    is_stepwise = isinstance(network, Network) and not isinstance(network.encoder.cell, LSTM)
+    counts = [(1.75 if is_stepwise else 1.3) * (count - shared) for count in kept]
+    # Only attention grows with pairs of steps; a recurrence seems to where windows begin between the lengths.
+    per_row, per_step, per_pair = _fit(lengths, counts, degree=1 if isinstance(network, Network) else 2)
     num_kept = sum(name != "step" for name in KINDS[session.config.schedule.optimizer].kept)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in network.parameters())
-    input_bytes = batch.x_BT[0, 0].numel() * batch.x_BT.element_size()
-    return Growth(shared + (1 + num_kept) * weights, per_row, per_step, per_pair, 2.0 * input_bytes, reach)
+    per_input = 2.0 * x_BT[0, 0].numel() * x_BT.element_size()
+    return Growth(shared + (1 + num_kept) * weights, per_row, per_step, per_pair, per_input, reach, phase.name)
 
 
 def _take_longest(session: Session, phase: Phase, num_rows: int) -> SequenceBatch:
@@ -204,6 +195,8 @@ def _take_longest(session: Session, phase: Phase, num_rows: int) -> SequenceBatc
 
 def _find_reach(session: Session, phase: Phase) -> int | None:
     """Return the steps that gradients of a phase reach at most; None where that is all, however many there are."""
+    if not isinstance(session.network, Network):
+        return None
     loss = session.config.loss
     length: Window = decided(session.config.segments.segment_length)
     windows: list[Window] = [decided(loss.supervised_window)] if phase.is_supervised else []
@@ -214,25 +207,18 @@ def _find_reach(session: Session, phase: Phase) -> int | None:
 
 
 def _choose_lengths(num_steps: int, reach: int | None, *, is_recurrent: bool) -> list[int]:
-    """Choose three lengths to count at; the same three times where gradients are cut: nothing grows from there on."""
+    """Choose up to three lengths to count at; one alone where gradients are cut: nothing grows from there on."""
     if reach is not None and num_steps > reach:
         # One step more than any window: what just fits a window is read whole, which keeps less than windows apart.
-        return [reach + 1] * 3
+        return [reach + 1]
     longest = min(num_steps, LONGEST_RECURRENT_PROBE if is_recurrent else LONGEST_PROBE)
-    return [max(1, longest * quarters // 4) for quarters in (2, 3, 4)]
+    return sorted({max(1, longest * quarters // 4) for quarters in (2, 3, 4)})
 
 
-def _cut(batch: SequenceBatch, num_rows: int, num_steps: int) -> SequenceBatch:
-    """Return the ends of the first rows; where there are too few, they are repeated."""
-    row_R = torch.arange(num_rows, device=batch.label_B.device) % len(batch.label_B)
-    num_dropped = batch.x_BT.shape[1] - num_steps
-    first_R = None if batch.first_B is None else (batch.first_B[row_R] - num_dropped).clamp(min=0)
-    return SequenceBatch(batch.x_BT[row_R, num_dropped:], batch.label_B[row_R], first_R)
-
-
-def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
-    """Count the bytes that autograd keeps of a batch: each piece of memory once, and no weights."""
+def _count_kept(session: Session, phase: Phase, x_BT: Tensor) -> int:
+    """Count the bytes that autograd keeps of some rows: each piece of memory once, and no weights."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in session.network.parameters()}
+    batch = SequenceBatch(x_BT, torch.zeros(len(x_BT), dtype=torch.long, device=x_BT.device))
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -246,28 +232,13 @@ def _count_kept(session: Session, phase: Phase, batch: SequenceBatch) -> int:
     return sum(kept.values())
 
 
-def _backward_factor(network: Trainable) -> float:
-    """Return the ratio of the peak to what autograd keeps: gradients in flight, and gaps between pieces of memory.
-
-    Measured at 1.0 to 1.4 for the LSTM and all models that take whole sequences, and at 1.6 to 1.75 for the recurrences
-    that torch runs step by step, whose gradients wait in pieces until all steps are done.
-    """
-    is_stepwise = isinstance(network, Network) and not isinstance(network.encoder.cell, LSTM)
-    return 1.75 if is_stepwise else 1.3
-
-
-def _fit(counts: Sequence[float], lengths: Sequence[int], *, may_curve: bool) -> tuple[float, float, float]:
-    """Return a, b, c of the parabola `a + b * t + c * t^2` through three points; a line or less where they coincide.
-
-    Only attention grows with pairs of steps; that of a recurrence comes from windows that begin between the points.
-    """
-    if len(set(lengths)) < len(lengths):
-        return counts[-1], 0.0, 0.0
-    c, b, a = np.polyfit(lengths, counts, 2).tolist()
+def _fit(lengths: Sequence[int], counts: Sequence[float], *, degree: int) -> tuple[float, float, float]:
+    """Return a, b, c of the curve `a + b * t + c * t^2` of a degree, or of as many as the lengths allow."""
+    found = np.polyfit(lengths, counts, min(degree, len(lengths) - 1)).tolist()
+    a, b, c = (*reversed(found), 0.0, 0.0)[:3]
     # A small curvature comes from rounding to whole blocks; extrapolated it would dominate.
-    if not may_curve or abs(c) * lengths[-1] < 0.05 * abs(b + c * (lengths[-2] + lengths[-1])):
-        b, a = np.polyfit(lengths, counts, 1).tolist()
-        c = 0.0
+    if c and abs(c) * lengths[-1] < 0.05 * abs(b + c * (lengths[-2] + lengths[-1])):
+        return _fit(lengths, counts, degree=1)
     return a, b, c
 
 
