@@ -245,7 +245,7 @@ def test_what_needs_a_validation_split_is_refused_without_one(words, part, finis
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("large.png", ["image of 20x30 pixels", "resize it to 8x8 or 14x14"]),
+        ("large.png", ["pixels of shape [20, 30, 1]", "images of 8x8 or 14x14"]),
         ("large.npy", ["shape [3, 5]", "images of 8x8 or 14x14 or sequences of 196 steps"]),
         ("notes.txt", ["cannot be read as an image", "PNG"]),
         ("notes.npy", ["cannot be read", "numpy"]),

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.readers.image_files import read_image_file
+from auxrnn.data.readers.pictures import read_image_file
 from auxrnn.errors import RunError
 
 GRAY = ImageFormat(6, 6, 1, image_size=3, permutation="p")
@@ -95,17 +95,17 @@ def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
 @pytest.mark.parametrize(
     ("name", "array", "part"),
     [
-        ("wide.png", bytes_of(5, 7), "5x7 pixels (height x width); resize it to 6x6 or 3x3"),
-        ("flat.png", bytes_of(1, 9), "1x9 pixels"),
+        ("wide.png", bytes_of(5, 7), "[5, 7, 1]; give images of 6x6 or 3x3 or sequences of 9 steps"),
+        ("flat.png", bytes_of(1, 9), "[1, 9, 1]"),
         ("wide.npy", bytes_of(5, 7), "[5, 7]; give images of 6x6 or 3x3 or sequences of 9 steps"),
         ("color.npy", bytes_of(6, 6, 3), "[6, 6, 3]"),
         ("scalar.npy", np.array(0.5), "shape []"),
         ("integers.npy", np.zeros((6, 6), np.int64), "int64"),
         ("text.npy", np.full((6, 6), "a"), "type str32"),
-        ("empty.npy", np.zeros((0, 6, 6)), "is empty"),
-        ("bright.npy", np.full((6, 6), 1.5), "outside of 0 to 1"),
-        ("negative.npy", np.full((6, 6), -0.1), "outside of 0 to 1"),
-        ("unknown.npy", np.full((6, 6), np.nan), "outside of 0 to 1"),
+        ("empty.npy", np.zeros((0, 6, 6)), "no entries"),
+        ("bright.npy", np.full((6, 6), 1.5), "float32 from 1.5 to 1.5"),
+        ("negative.npy", np.full((6, 6), -0.1), "float32 from -0.1 to -0.1"),
+        ("unknown.npy", np.full((6, 6), np.nan), "floats from 0 to 1"),
         ("deep.tif", np.full((6, 6), 65536, np.int32), "8 bits"),
     ],
 )

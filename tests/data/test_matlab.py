@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from auxrnn.data.readers.matlab import MatlabError, read_matlab
+from auxrnn.data.readers.dogs import read_matlab
 
 KINDS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
@@ -28,15 +28,15 @@ def cells_of(strings):
     return cells
 
 
-def element(order, kind, data):
-    return struct.pack(f"{order}II", kind, len(data)) + data + bytes(-len(data) % 8)
+def element(kind, data):
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
 
 
-def matrix(order, what, shape, name, *pieces):
+def matrix(what, shape, name, *pieces):
     """Make an array as MATLAB writes it."""
-    flags = element(order, 6, struct.pack(f"{order}II", what, 0))
-    dimensions = element(order, 5, struct.pack(f"{order}{len(shape)}i", *shape))
-    return element(order, 14, flags + dimensions + element(order, 1, name) + b"".join(pieces))
+    flags = element(6, struct.pack("<II", what, 0))
+    dimensions = element(5, struct.pack(f"<{len(shape)}i", *shape))
+    return element(14, flags + dimensions + element(1, name) + b"".join(pieces))
 
 
 @settings(max_examples=60)
@@ -56,14 +56,11 @@ def test_names_and_numbers_are_read_as_scipy_reads_them(strings, numbers, kind, 
     assert found["other"] is None
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_both_byte_orders_and_letters_of_two_bytes_are_read(order):
-    letters = "name/\u00e4.jpg".encode("utf-16-le" if order == "<" else "utf-16-be")
-    cell = matrix(order, 4, (1, 10), b"", element(order, 4, letters))
+def test_letters_of_two_bytes_are_read():
+    cell = matrix(4, (1, 10), b"", element(4, "name/\u00e4.jpg".encode("utf-16-le")))
     # Whole doubles are kept as small integers.
-    labels = matrix(order, 6, (2, 1), b"labels", element(order, 3, struct.pack(f"{order}2h", 300, 7)))
-    content = bytes(126) + (b"IM" if order == "<" else b"MI") + matrix(order, 1, (1, 1), b"files", cell) + labels
-    found = read_matlab(content)
+    labels = matrix(6, (2, 1), b"labels", element(3, struct.pack("<2h", 300, 7)))
+    found = read_matlab(bytes(126) + b"IM" + matrix(1, (1, 1), b"files", cell) + labels)
     assert found["files"] == ["name/\u00e4.jpg"]
     assert found["labels"].tolist() == [300, 7]
 
@@ -75,17 +72,17 @@ def test_cells_of_anything_but_strings_are_not_read():
 
 
 def test_cells_inside_of_cells_are_not_followed_down():
-    inner = matrix("<", 4, (1, 0), b"")
+    inner = matrix(4, (1, 0), b"")
     for _ in range(2000):
-        inner = matrix("<", 1, (1, 1), b"x", inner)
+        inner = matrix(1, (1, 1), b"x", inner)
     assert read_matlab(bytes(126) + b"IM" + inner) == {"x": None}
 
 
 def test_what_unpacks_to_too_much_is_refused(monkeypatch):
     content = saved({"x": np.zeros(10_000)}, do_compression=True)
     assert len(read_matlab(content)["x"]) == 10_000
-    monkeypatch.setattr("auxrnn.data.readers.matlab.MOST_BYTES", 10_000)
-    with pytest.raises(MatlabError, match="too large"):
+    monkeypatch.setattr("auxrnn.data.readers.dogs.MOST_BYTES", 10_000)
+    with pytest.raises(ValueError, match="cut off"):
         read_matlab(content)
 
 
@@ -96,7 +93,7 @@ def test_a_cut_file_is_refused_or_ends_between_two_variables(is_packed):
     for length in range(len(content)):
         try:
             whole.add(tuple(read_matlab(content[:length])))
-        except MatlabError:
+        except ValueError:
             continue
     assert whole == {(), ("files",)}
 
@@ -113,6 +110,6 @@ def test_a_fuzzed_file_is_read_or_refused(data, is_packed):
         content = content[:128] + struct.pack("<II", 15, len(packed)) + packed
     try:
         found = read_matlab(bytes(content))
-    except MatlabError:
+    except ValueError:
         return
     assert all(value is None or len(value) < 1000 for value in found.values())

@@ -10,9 +10,8 @@ from PIL import Image
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.readers.decoding import decode, read_header
-from auxrnn.data.readers.image_files import read_image_file
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
+from auxrnn.data.readers.pictures import decode, read_header, read_image_file
 from auxrnn.errors import RunError
 
 KINDS = {

@@ -12,16 +12,16 @@ from PIL import Image
 
 from auxrnn.data.examples import ExampleError
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.readers.decoding import (
+from auxrnn.data.readers.pictures import (
     MOST_PIXELS,
     PictureHeader,
     decode,
     draw_crop,
     quiet,
     read_header,
+    read_image_file,
     resize,
 )
-from auxrnn.data.readers.image_files import read_image_file
 from auxrnn.errors import RunError
 
 LENGTHS = st.integers(1, 300)
@@ -101,9 +101,9 @@ def test_sixteen_bits_are_rounded_to_the_nearest_of_eight(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("array", "part"),
     [
-        (np.full((2, 2), 65536, np.int32), "more than 16 bits; convert it to 8"),
-        (np.full((2, 2), -1, np.int32), "more than 16 bits"),
-        (np.full((2, 2), 1.5, np.float32), "outside of 0 to 1; divide"),
+        (np.full((2, 2), 65536, np.int32), "outside of 0 to 65535; convert it to 8 bits"),
+        (np.full((2, 2), -1, np.int32), "has pixels from -1 to -1"),
+        (np.full((2, 2), 1.5, np.float32), "has pixels from 1.5 to 1.5, outside of 0 to 1; convert"),
         (np.full((2, 2), np.nan, np.float32), "outside of 0 to 1"),
     ],
 )

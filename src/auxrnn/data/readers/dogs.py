@@ -1,30 +1,37 @@
-"""Stanford Dogs as it is published: `Images/<wnid>-<breed>/*.jpg`, and lists that say which are for training."""
+"""Stanford Dogs as it is published: `Images/<wnid>-<breed>/*.jpg`, and lists that say which are for training.
 
-from collections.abc import Sequence
+The lists are MATLAB files (level 5). Scipy reads these too, but some damaged files crash the whole process there.
+"""
+
+import math
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Shaped
 
-from auxrnn.data.examples import Part, Problems, Source, Understood
-from auxrnn.data.folders import Tree, find_files, printable
-from auxrnn.data.formats import Format
-from auxrnn.data.readers.album import Picture, check_image_size, read_album
-from auxrnn.data.readers.decoding import reason
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, image_folder_source
-from auxrnn.data.readers.matlab import MatlabError, Variable, read_matlab
+from auxrnn.data.examples import Part, Problems, Source
+from auxrnn.data.folders import Names, Tree, find_files, printable
+from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, Album, ImageOptions, Picture, album_source
 
 IMAGES = "Images"
 LISTS: dict[Part, str] = {"train": "lists/train_list.mat", "test": "lists/test_list.mat"}
 GET_AGAIN = "get the lists of the dataset again"
 
+HEADER_BYTES = 128
+MOST_BYTES = 2**28
+"""How much a packed variable of a list may unpack to."""
+MATRIX, COMPRESSED = 14, 15
+CELLS, LETTERS = 1, 4
+NUMBER_CLASSES = range(6, 16)
+"""What an array is: cells, letters, or numbers of some kind."""
+NUMBERS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
+ENCODINGS = {4: "utf-16-le", 16: "utf-8", 17: "utf-16-le", 18: "utf-32-le"}
+"""How numbers and letters are stored, whatever they mean."""
 
-class Listed(NamedTuple):
-    """One line of a list: a file below `Images`, and the number of its breed."""
-
-    names: tuple[str, ...]
-    number: int
-    part: Part
+Variable = list[str] | Shaped[np.ndarray, " N"] | str | None
+"""A column of strings, of numbers, one string, or something that is not read."""
 
 
 def is_dogs_folder(folder: Path) -> bool:
@@ -37,84 +44,99 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
 
     The enlarged training set is an approximation: how the paper's 150,000 images were made is not known.
     """
-    if not options.has_labels:
-        return image_folder_source(name, folder, options)
-    check_image_size(options.image_size)
     tree = find_files(folder / IMAGES, suffixes=PICTURE_SUFFIXES)
-    lists = [folder / listed for listed in LISTS.values()]
-
-    def read(problems: Problems, like: Format | None) -> Understood:
-        tree.report(problems, what="an image")
-        listed = [item for part in LISTS for item in read_list(folder / LISTS[part], part, problems)]
-        breeds = _name_breeds(folder, listed, problems)
-        pictures = _match(folder, tree, listed, problems)
-        is_enlarged = options.enlarge_to is not None and like is None
-        kind = "Stanford Dogs, the paper's enlargement approximated" if is_enlarged else "Stanford Dogs"
-        understood = read_album(
-            pictures,
-            name=name,
-            kind=kind,
-            image_size=options.image_size,
-            enlarge_to=options.enlarge_to,
-            problems=problems,
-            like=like,
-        )
-        return understood._replace(class_names=breeds)
-
-    plain = {"reader": "dogs", **options._asdict()}
-    return Source(name, [*lists, *tree.paths()], plain, read)
+    kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
+    files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
+    return album_source(
+        name, tree, options, lambda problems: _sort(kind, folder, tree, problems), {"reader": "dogs"}, files
+    )
 
 
-def read_list(path: Path, part: Part, problems: Problems) -> list[Listed]:
-    """Read one of the lists; where it is damaged, there is nothing on it."""
-    try:
-        content = read_matlab(path.read_bytes())
-        return _to_lines(content.get("file_list"), content.get("labels"), part)
-    except (OSError, MatlabError) as error:
-        what = f"cannot be read as a list of images ({reason(error)})"
-        problems.refuse(printable(path), what, GET_AGAIN)
-        return []
-
-
-def _to_lines(files: Variable, labels: Variable, part: Part) -> list[Listed]:
-    if not isinstance(files, list) or not isinstance(labels, np.ndarray) or len(files) != len(labels):
-        raise MatlabError("there are no names and labels that belong together")
-    if not np.isfinite(labels).all() or (labels != np.floor(labels)).any():
-        raise MatlabError("labels are no whole numbers")
-    lines = [Listed(tuple(file.split("/")), int(label), part) for file, label in zip(files, labels, strict=True)]
-    for names, _, _ in lines:
-        if len(names) < 2 or {"", ".", ".."} & set(names) or any("\0" in name for name in names):
-            raise MatlabError(f"{names} is no file below {IMAGES}")
-    return lines
-
-
-def _name_breeds(folder: Path, listed: Sequence[Listed], problems: Problems) -> dict[str, str]:
-    """Return the breed of each folder, in the order of the numbers; a folder and its number belong together."""
-    number_of: dict[str, int] = {}
-    folder_of: dict[int, str] = {}
-    for names, number, part in listed:
-        known = number_of.setdefault(names[0], number), folder_of.setdefault(number, names[0])
-        if known != (number, names[0]):
-            place = printable(folder / LISTS[part])
-            what = f"gives the label {number} to {names[0]!r}, and elsewhere {known[1]!r} has the label {known[0]}"
-            problems.refuse(place, what, GET_AGAIN)
-    ordered = sorted(number_of, key=lambda name: number_of[name])
-    return {printable(name): printable(name.partition("-")[2] or name) for name in ordered}
-
-
-def _match(folder: Path, tree: Tree, listed: Sequence[Listed], problems: Problems) -> list[Picture]:
+def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
     """Return the listed pictures, training first; the others are skipped and counted."""
-    missing = set(tree.files)
+    numbers: dict[str, int] = {}
     pictures: list[Picture] = []
-    for names, _, part in sorted(listed, key=lambda item: (item.part == "test", item.names)):
-        if names in missing:
-            missing.remove(names)
-            path, group = tree.folder.joinpath(*names), tree.place(names[:1])
-            pictures.append(Picture(path, "/".join(names), printable(names[0]), part, group))
-            continue
-        found = "which is listed twice" if tree.folder.joinpath(*names).is_file() else "which is missing"
-        cure = "get the images again, or take it out of the list"
-        problems.refuse(printable(folder / LISTS[part]), f"names {'/'.join(names)!r}, {found}", cure)
-    for names in sorted(missing):
+    unlisted = set(tree.files)
+    for part, path in ((part, folder / name) for part, name in LISTS.items()):
+        for names, number in sorted(read_list(path, problems).items()):
+            numbers[names[0]] = number
+            if names in unlisted:
+                unlisted.remove(names)
+                group = tree.place(names[:1])
+                pictures.append(Picture(tree.folder.joinpath(*names), names, printable(names[0]), part, group))
+            else:
+                what = f"names {'/'.join(names)!r}, which is missing or listed twice"
+                problems.refuse(printable(path), what, "get the images again, or take it out of the list")
+    for names in sorted(unlisted):
         problems.skip(tree.place(names), "is in neither list")
-    return pictures
+    ordered = sorted(numbers, key=lambda name: numbers[name])
+    breeds = {printable(name): printable(name.partition("-")[2] or name) for name in ordered}
+    return Album(kind, pictures, list(dict.fromkeys(picture.group for picture in pictures)), breeds)
+
+
+def read_list(path: Path, problems: Problems) -> dict[Names, int]:
+    """Return the files on a list, by their names below `Images`, with the number of each one's breed."""
+    try:
+        variables = read_matlab(path.read_bytes())
+        files, labels = variables.get("file_list"), variables.get("labels")
+        if not isinstance(files, list) or not isinstance(labels, np.ndarray):
+            raise ValueError("there are no names and labels")
+        listed = {tuple(file.split("/")): int(label) for file, label in zip(files, labels.tolist(), strict=True)}
+        for names in listed:
+            if len(names) < 2 or {"", ".", ".."} & set(names) or any("\0" in name for name in names):
+                raise ValueError(f"{names} is no file below {IMAGES}")
+    except (OSError, ValueError, OverflowError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
+        problems.refuse(printable(path), f"cannot be read as a list of images ({why})", GET_AGAIN)
+        return {}
+    return listed
+
+
+def read_matlab(content: bytes) -> dict[str, Variable]:
+    """Return cells of strings and arrays of numbers by name, None for other variables; raise ValueError on damage."""
+    if content[HEADER_BYTES - 2 : HEADER_BYTES] != b"IM":
+        raise ValueError("there is no header, or one of another machine")
+    try:
+        return dict(_read_array(kind, data) for kind, data in _split(content[HEADER_BYTES:]))
+    except (LookupError, zlib.error) as error:
+        raise ValueError("the content is damaged") from error
+
+
+def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces, each a number for its kind and its bytes; they begin at multiples of eight bytes."""
+    start = 0
+    while start < len(data):
+        kind, size = np.frombuffer(data[start : start + 8], "<u4").tolist()
+        begin = start + 8
+        # A piece of up to four bytes stands in the place of its size, which then is kept beside the kind.
+        if kind >> 16:
+            kind, size, begin = kind & 0xFFFF, kind >> 16, start + 4
+        end = begin + size
+        if end > len(data) or (begin == start + 4 and size > 4):
+            raise ValueError("a piece is cut off")
+        yield kind, data[begin:end]
+        start = end if kind == COMPRESSED else -(-end // 8) * 8
+
+
+def _read_array(kind: int, data: bytes, *, is_cell: bool = False) -> tuple[str, Variable]:
+    """Return the name of an array, and what it holds; cells inside cells are not read."""
+    if kind == COMPRESSED:
+        decoder = zlib.decompressobj()
+        kind, data = next(_split(decoder.decompress(data, MOST_BYTES)), (0, b""))
+        if not decoder.eof:
+            raise ValueError("a packed variable is cut off, or too large")
+    if kind != MATRIX:
+        raise ValueError("a variable is no array")
+    (_, flags), (_, shape), (_, name), *pieces = _split(data)
+    value: Variable = None
+    if flags[0] == CELLS and not is_cell:
+        cells = [_read_array(*piece, is_cell=True)[1] for piece in pieces]
+        strings = [cell for cell in cells if isinstance(cell, str)]
+        value = strings if len(strings) == len(cells) else None
+    elif flags[0] == LETTERS and pieces:
+        value = pieces[0][1].decode(ENCODINGS.get(pieces[0][0], "latin-1"))
+    elif flags[0] in NUMBER_CLASSES and pieces:
+        value = np.frombuffer(pieces[0][1], NUMBERS[pieces[0][0]])
+    if isinstance(value, list | np.ndarray) and len(value) != math.prod(np.frombuffer(shape, "<i4").tolist()):
+        raise ValueError("an array has fewer or more values than it says")
+    return name.decode("latin-1"), value

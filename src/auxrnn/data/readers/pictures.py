@@ -1,11 +1,10 @@
 """One picture file becomes pixels: opened, turned upright, converted to bytes, cropped, resized.
 
-A picture that cannot be used raises `ExampleError`; nothing else leaves this file. Dimension letters: `H` and `W` rows
-and columns of a picture, `C` its channels.
+A picture that cannot be used raises `ExampleError`; a single file for prediction, which may also be an array of images,
+`RunError`. Dimension letters: `N` examples, `H` and `W` rows and columns of a picture, `C` its channels.
 """
 
 import hashlib
-import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Shaped, UInt8
+from jaxtyping import Float32, Shaped, UInt8
 from PIL import ExifTags, Image
 
 from auxrnn.data.examples import ExampleError
+from auxrnn.data.images import ImageFormat, to_sequences, to_unit
+from auxrnn.data.readers.npy import list_keys, load_array, open_array
+from auxrnn.errors import RunError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP", "TIFF")
 """The kinds of pictures, as pillow calls them; it knows others, and some of these start programs (EPS)."""
@@ -26,18 +28,12 @@ GRAY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 """What pillow calls pixels without color; palettes count as color."""
 WIDE_MODES = GRAY_MODES[3:]
 """What pillow calls pixels of more than 8 bits; its own conversion would cut the values off."""
-BAND_PIXELS = 2**20
-UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
+TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+UPRIGHT = {orientation: Image.Transpose[name] for orientation, name in enumerate(TURNS, start=2)}
 """What turns a photograph upright, by the EXIF orientation that its camera wrote into it."""
+PIXELS = "give pixels as uint8, or as floats from 0 to 1"
 
+Pixels = Shaped[np.ndarray, "..."]
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom of a part of a picture, in pixels."""
 
@@ -72,8 +68,7 @@ def decode(path: Path, *, channels: int) -> Image.Image:
         narrow = _narrow(image) if image.mode in WIDE_MODES else image
         if narrow.mode not in ("RGB", *GRAY_MODES):
             narrow = narrow.convert("RGB")  # some kinds of color have no way to gray but this
-        mode = "L" if channels == 1 else "RGB"
-        converted = narrow if narrow.mode == mode else narrow.convert(mode)
+        converted = narrow.convert("L" if channels == 1 else "RGB")
         return converted if method is None else converted.transpose(method)
 
 
@@ -99,7 +94,13 @@ def draw_crop(name: str, number: int, size: tuple[int, int]) -> Box:
     """
     digest = hashlib.sha256(f"{name}:{number}".encode("utf-8", "surrogateescape")).digest()
     draws = [int.from_bytes(digest[start : start + 8], "big") for start in range(0, 32, 8)]
-    (left, right), (top, bottom) = (_draw_span(size[axis], draws[axis], draws[axis + 2]) for axis in (0, 1))
+    spans = []
+    for length, span_draw, start_draw in zip(size, draws[:2], draws[2:], strict=True):
+        least = -(-length * 6 // 10)
+        span = least + (span_draw * (length - least + 1) >> 64)
+        start = start_draw * (length - span + 1) >> 64
+        spans.append((start, start + span))
+    (left, right), (top, bottom) = spans
     return left, top, right, bottom
 
 
@@ -114,25 +115,64 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def reason(error: Exception) -> str:
-    """Return in a few words why a file could not be read."""
-    text = error.strerror if isinstance(error, OSError) else None
-    return text or "it is damaged or of another kind"
+def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D"]:
+    """Read an image (PNG, JPEG, ...), or one or many images in a .npy or .npz, as sequences for prediction.
+
+    An image of the source size (or of any, where the format resizes) goes through the whole format; one of the final
+    size is permuted only. Arrays may also hold sequences `[N, T]` or `[N, T, D]`, which are taken as they are.
+    """
+    is_array = path.suffix.lower() in (".npy", ".npz")
+    pixels = _read_array(path) if is_array else _read_picture(path, form)
+    for source in (form, form.without_resizing):
+        images_NHWC = _as_examples(pixels, (source.height, source.width, source.channels))
+        if images_NHWC is not None:
+            return to_unit(to_sequences(images_NHWC, source))
+    x_NTD = _as_examples(pixels, (form.num_steps, form.channels)) if is_array else None
+    if x_NTD is not None:
+        return to_unit(x_NTD)
+    sizes = dict.fromkeys(f"{height}x{width}" for height, width in ((form.height, form.width), form.size))
+    channels = "" if form.channels == 1 else f" with {form.channels} channels"
+    wanted = f"images of {' or '.join(sizes)}{channels} or sequences of {form.num_steps} steps"
+    raise RunError(f"{path} has pixels of shape {list(pixels.shape)}; give {wanted}")
 
 
-def _draw_span(length: int, *draws: int) -> tuple[int, int]:
-    """Turn two draws of 64 bits into a part of a line: its length first, then where it lies."""
-    least = -(-length * 6 // 10)
-    span = least + (draws[0] * (length - least + 1) >> 64)
-    start = draws[1] * (length - span + 1) >> 64
-    return start, start + span
+def _as_examples(array: Pixels, shape: tuple[int, ...]) -> Pixels | None:
+    """Return an array as examples of a shape, whether it holds one or many; None if it does not fit."""
+    shapes = (shape, shape[:-1]) if shape[-1] == 1 else (shape,)
+    fits = any(found in (array.shape, array.shape[1:]) for found in shapes)
+    return array.reshape(-1, *shape) if fits else None
+
+
+def _read_picture(path: Path, form: ImageFormat) -> UInt8[np.ndarray, "H W C"]:
+    try:
+        with quiet():
+            image = decode(path, channels=form.channels)
+    except ExampleError as error:
+        raise RunError(f"{path} {error}") from error
+    return resize(image, (form.height, form.width) if form.is_resized else None)
+
+
+def _read_array(path: Path) -> Pixels:
+    keys = list_keys(path) if path.suffix.lower() == ".npz" else [None]
+    if len(keys) != 1 and "x" not in keys:
+        raise RunError(f"{path} holds {len(keys)} arrays and none called x; save the images in it under the name x")
+    array = load_array(open_array(path, "x" if "x" in keys else keys[0], kinds="uf", cure=PIXELS))
+    if array.dtype.kind == "f":
+        array = array.astype(np.float32)
+    if array.dtype not in (np.uint8, np.float32) or (array.dtype == np.float32 and not _is_unit(array)):
+        raise RunError(f"{path} holds {array.dtype} from {array.min():.3g} to {array.max():.3g}; {PIXELS}")
+    return array
+
+
+def _is_unit(array: Pixels) -> bool:
+    return bool(array.min() >= 0 and array.max() <= 1)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     try:
         # Opening a pipe would wait for its other end.
-        if not stat.S_ISREG(path.stat().st_mode):
+        if path.exists() and not path.is_file():
             raise _unreadable("it is not a file")
         # Given a path, pillow maps some files into memory, and then turns some kinds of TIFF wrongly.
         with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
@@ -146,7 +186,8 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise ExampleError(f"has more than {MOST_PIXELS:,} pixels", "make it smaller") from error
     except Exception as error:  # pillow reports damage by many kinds of exception
-        raise _unreadable(reason(error)) from error
+        why = error.strerror if isinstance(error, OSError) else None
+        raise _unreadable(why or "it is damaged or of another kind") from error
 
 
 def _unreadable(why: str) -> ExampleError:
@@ -166,19 +207,11 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _narrow(image: Image.Image) -> Image.Image:
-    """Convert gray pixels of more than 8 bits to 8; a band of rows at a time, since each takes many times the space."""
-    narrow_HW = np.empty((image.height, image.width), dtype=np.uint8)
-    num_rows = max(1, BAND_PIXELS // image.width)
-    for top in range(0, image.height, num_rows):
-        bottom = min(top + num_rows, image.height)
-        narrow_HW[top:bottom] = _narrow_band(np.asarray(image.crop((0, top, image.width, bottom))), image.mode)
-    return Image.fromarray(narrow_HW)
-
-
-def _narrow_band(pixels: Shaped[np.ndarray, "H W"], mode: str) -> Shaped[np.ndarray, "H W"]:
-    low, high = pixels.min(), pixels.max()
-    if mode == "F" and not (low >= 0 and high <= 1):
-        raise ExampleError("has floats outside of 0 to 1", "divide them by their largest possible value")
-    if not (low >= 0 and high <= 65535):
-        raise ExampleError("has pixels of more than 16 bits", "convert it to 8 bits")
-    return np.rint(pixels * 255) if mode == "F" else (pixels.astype(np.uint32) + 128) // 257
+    """Convert gray pixels of more than 8 bits to 8."""
+    pixels: Shaped[np.ndarray, "H W"] = np.asarray(image)
+    largest = 1 if image.mode == "F" else 65535
+    if not (pixels.min() >= 0 and pixels.max() <= largest):
+        what = f"has pixels from {pixels.min():.3g} to {pixels.max():.3g}, outside of 0 to {largest}"
+        raise ExampleError(what, "convert it to 8 bits")
+    narrow_HW = np.rint(pixels * np.float32(255)) if image.mode == "F" else (pixels.astype(np.uint32) + 128) // 257
+    return Image.fromarray(narrow_HW.astype(np.uint8))
