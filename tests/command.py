@@ -31,6 +31,12 @@ def call(*words):
     return Result(code, out.getvalue(), err.getvalue())
 
 
+def parse_train(words):
+    """Give the arguments that `auxrnn train` is called with: flags, over a config file, over preset and recipe."""
+    _, bound, _ = cli.app.parse_args(["train", *words], exit_on_error=False, print_error=False)
+    return bound.arguments
+
+
 def train(folder, *words, data="digits"):
     """Train a tiny network in a folder, to the end."""
     result = call("train", data, *TINY, *words, "--out", folder)

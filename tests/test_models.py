@@ -9,14 +9,13 @@ import pytest
 import safetensors.torch
 import torch
 
-from auxrnn import cli
-from auxrnn.cli.systems import SPECS, count
+from auxrnn.cli.machine import SPECS, count
 from auxrnn.config import to_flags, unflatten
 from auxrnn.data import datasets
 from auxrnn.presets import PRESETS
 from auxrnn.runs import load_run, open_session, prepare, settle
 from auxrnn.training.cost import estimate_growth, estimate_time
-from command import call
+from command import call, parse_train
 from own_data import write_csv
 from tools import weights_table
 
@@ -172,7 +171,7 @@ def test_options_of_a_file_that_names_its_model_must_mean_something_to_it(tmp_pa
 
 
 def test_an_auxiliary_loss_of_a_file_that_a_model_leaves_out_is_said(capsys):
-    cli.parse_train(["mnist", "--config", "mnist14", "--model", "gru"])
+    parse_train(["mnist", "--config", "mnist14", "--model", "gru"])
     assert capsys.readouterr().err == "ignoring the objective and the pretraining of mnist14\n"
 
 
@@ -278,7 +277,7 @@ def test_every_variant_of_the_table_is_what_its_flags_ask_for():
 @pytest.mark.parametrize("model", PRESETS)
 def test_the_flags_of_a_config_ask_for_it_again(model):
     config = unflatten({"data": "digits", "model": model, "seed": 3, "batch_size": 7})
-    assert cli.parse_train(to_flags(config)).run == config
+    assert parse_train(to_flags(config))["run"] == config
 
 
 def test_the_table_in_the_docs_is_what_its_tool_prints():

@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from auxrnn import cli, planning, runs
+from auxrnn import planning, runs
 from auxrnn.build import InputSpec
 from auxrnn.config import DataConfig, RunConfig, flatten, to_flags, unflatten
 from auxrnn.planning import Trial, choose_sizes
 from auxrnn.presets import AUTOMATIC, LEARNING, METHOD, PRESETS, find_recipe
 from auxrnn.report.records import read_events
-from command import TINY, call
+from command import TINY, call, parse_train
 from own_data import write_arrays
 
 SMALL = ["--hidden-size", "4", "--embedding-size", "4", "--head-size", "8", "--threads", "1"]
@@ -19,7 +19,7 @@ FEW = ["--train-examples", "120", "--batch-size", "20"]
 
 
 def parse(*words):
-    return cli.parse_train([*words]).run
+    return parse_train([*words])["run"]
 
 
 def choose(num_steps, *, num_examples=10_000, **values):
@@ -68,9 +68,9 @@ def test_a_file_may_name_the_recipe_and_a_flag_overrides_it(tmp_path):
     path = tmp_path / "my.toml"
     path.write_text('recipe = "paper"\nseed = 3\n')
     words = ["digits", "--config", str(path)]
-    of_file, of_flag = cli.parse_train(words), cli.parse_train([*words, "--recipe", "fast"])
-    assert (of_file.recipe, of_file.run.schedule.optimizer, of_file.run.seed) == ("paper", "rmsprop", 3)
-    assert (of_flag.recipe, of_flag.run.schedule.optimizer, of_flag.run.seed) == ("fast", "adam", 3)
+    of_file, of_flag = parse_train(words), parse_train([*words, "--recipe", "fast"])
+    assert (of_file["recipe"], of_file["run"].schedule.optimizer, of_file["run"].seed) == ("paper", "rmsprop", 3)
+    assert (of_flag["recipe"], of_flag["run"].schedule.optimizer, of_flag["run"].seed) == ("fast", "adam", 3)
 
 
 def test_an_option_of_the_auxiliary_loss_asks_for_the_auxiliary_loss():

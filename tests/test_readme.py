@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from auxrnn.cli import app, parse_train
+from auxrnn.cli import app
 from auxrnn.data.catalog import DATASETS
 from auxrnn.experiments.catalog import EXPERIMENTS
-from command import call
+from command import call, parse_train
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -66,7 +66,7 @@ def test_every_command_of_the_site_exists_and_its_training_settings_are_legal(pa
             assert words[2] in app["data"], words
     for words in shown(PAGES[page]):
         if words[1] == "train":
-            assert parse_train(words[2:]).run.data.data == words[2]
+            assert parse_train(words[2:])["run"].data.data == words[2]
 
 
 def test_every_command_is_shown_somewhere():

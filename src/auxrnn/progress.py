@@ -1,10 +1,11 @@
 """Progress of long work on the error stream: a live bar on a terminal, now and then a line elsewhere."""
 
 import time
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from auxrnn.training.loop import Tick
 from auxrnn.training.optimizers import Phase
@@ -12,78 +13,56 @@ from auxrnn.training.optimizers import Phase
 SECONDS_BETWEEN_LINES = 15.0
 
 
-class TrainingProgress:
-    """Shows a training: phase, update, losses, accuracy, time left."""
-
-    def __init__(self, phases: list[Phase], console: Console) -> None:
-        self.console = console
-        self.bar = make_bars(console)
-        self.tasks: dict[str, TaskID] = {
-            phase.name: self.bar.add_task(phase.name, total=phase.num_steps, start=False, status="") for phase in phases
+@contextmanager
+def show_training(phases: list[Phase]) -> Iterator[Callable[[Tick], None]]:
+    """Yield what shows an update: phase, losses, accuracy, time left."""
+    console, last_line = Console(stderr=True), time.monotonic()
+    started: dict[str, tuple[float, int]] = {}
+    with make_bars(console) as bars:
+        tasks = {
+            phase.name: bars.add_task(phase.name, total=phase.num_steps, start=False, status="") for phase in phases
         }
-        self.started: dict[str, tuple[float, int]] = {}
-        self.last_line = time.monotonic()
 
-    def __enter__(self) -> "TrainingProgress":
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
-
-    def observe(self, tick: Tick) -> None:
-        """Show one update."""
-        now = time.monotonic()
-        name = tick.phase.name
-        if name not in self.started:
+        def observe(tick: Tick) -> None:
+            nonlocal last_line
+            now, name, total = time.monotonic(), tick.phase.name, tick.phase.num_steps
+            # Never the test split: nobody should choose by it.
+            validation = {kind: score for kind, score in tick.scores.items() if kind.startswith("validation_")}
+            status = describe_scores(tick.means | validation)
             # The first update seen may not be the phase's first: a resumed run begins in the middle.
-            self.started[name] = (now, tick.step)
-            self.bar.start_task(self.tasks[name])
-        self.bar.update(self.tasks[name], completed=tick.step, status=_describe_tick(tick))
-        is_last = tick.step == tick.phase.num_steps
-        if not self.console.is_terminal and (is_last or now - self.last_line > SECONDS_BETWEEN_LINES):
-            self.last_line = now
-            self.console.print(self._line(tick, now), highlight=False, soft_wrap=True)
+            start, first_step = started.setdefault(name, (now, tick.step))
+            bars.start_task(tasks[name])
+            bars.update(tasks[name], completed=tick.step, status=status)
+            if not console.is_terminal and (tick.step == total or now - last_line > SECONDS_BETWEEN_LINES):
+                last_line = now
+                left = (now - start) / max(tick.step - first_step, 1) * (total - tick.step)
+                text = f"{name} {tick.step}/{total}  {status}  {describe_seconds(left)} left"
+                console.print(text, highlight=False, soft_wrap=True)
 
-    def _line(self, tick: Tick, now: float) -> str:
-        start, first_step = self.started[tick.phase.name]
-        done = tick.step - first_step
-        left = (now - start) / done * (tick.phase.num_steps - tick.step) if done else 0.0
-        place = f"{tick.phase.name} {tick.step}/{tick.phase.num_steps}"
-        return f"{place}  {_describe_tick(tick)}  {describe_seconds(left)} left"
+        yield observe
 
 
-class ReadingProgress:
-    """Shows how far a dataset is read for the first time; silent where nothing has to be read."""
+@contextmanager
+def show_reading(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield what shows how many examples are read, and of how many; silent where nothing has to be read."""
+    console, last_line = Console(stderr=True), time.monotonic()
+    bars = make_bars(console)
 
-    def __init__(self, name: str, console: Console) -> None:
-        self.console = console
-        self.name = name
-        self.bar = make_bars(console)
-        self.task: TaskID | None = None
-        self.last_line = time.monotonic()
-
-    def __enter__(self) -> "ReadingProgress":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
-
-    def observe(self, done: int, total: int | None) -> None:
-        """Show that so many examples are read."""
-        if self.task is None:
-            self.bar.start()
-            self.task = self.bar.add_task(f"reading {self.name}", total=total, status="")
-        self.bar.update(self.task, completed=done, total=total)
-        now = time.monotonic()
-        if not self.console.is_terminal and now - self.last_line > SECONDS_BETWEEN_LINES:
-            self.last_line = now
+    def observe(done: int, total: int | None) -> None:
+        nonlocal last_line
+        if not bars.tasks:
+            bars.start()
+            bars.add_task(f"reading {name}", status="")
+        bars.update(bars.task_ids[0], completed=done, total=total)
+        if not console.is_terminal and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
+            last_line = time.monotonic()
             of = "" if total is None else f" of {total:,}"
-            self.console.print(f"reading {self.name}: {done:,}{of}", highlight=False, soft_wrap=True)
+            console.print(f"reading {name}: {done:,}{of}", highlight=False, soft_wrap=True)
+
+    try:
+        yield observe
+    finally:
+        bars.stop()
 
 
 def make_bars(console: Console) -> Progress:
@@ -97,12 +76,6 @@ def make_bars(console: Console) -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
-
-
-def _describe_tick(tick: Tick) -> str:
-    """Describe the training batches, and the validation split if it was just evaluated; never the test split."""
-    validation = {name: score for name, score in tick.scores.items() if name.startswith("validation_")}
-    return describe_scores(tick.means | validation)
 
 
 def describe_scores(scores: dict[str, float]) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from auxrnn import cli
 from auxrnn.config import flatten, to_flags
 from auxrnn.experiments import table2, table5, table6
 from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_outcome, find_title
@@ -12,6 +11,7 @@ from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DOGS, find_scale
 from auxrnn.runs import first_phase
+from command import parse_train
 
 SCALES = ("smoke", "desk", "full", "paper")
 DESK_SCALE, FULL_SCALE, PAPER_SCALE = (find_scale(name, Path("unused")) for name in SCALES[1:])
@@ -67,7 +67,7 @@ def test_the_command_line_takes_every_kind_of_run_and_asks_for_the_same(scale):
     }
     assert len(kinds) >= 10
     for config in kinds.values():
-        assert flatten(cli.parse_train(to_flags(config)).run) == flatten(config)
+        assert flatten(parse_train(to_flags(config))["run"]) == flatten(config)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

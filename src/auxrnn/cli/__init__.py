@@ -8,15 +8,14 @@ from functools import partial
 
 from cyclopts import CycloptsError
 
-from auxrnn.cli.commands import app, parse_train
-from auxrnn.cli.help_pages import make_help
-from auxrnn.cli.mistakes import describe_mistake
-from auxrnn.cli.output import say
+from auxrnn.cli import data, machine, paper, training, using
+from auxrnn.cli.commands import app, describe_mistake, say
+from auxrnn.cli.layers import make_help
 from auxrnn.config import name_fields
 from auxrnn.errors import RunError, UsageError
 from auxrnn.heap import keep_freed_memory, restart_with_large_pages
 
-__all__ = ["app", "main", "parse_train", "run"]
+__all__ = ["app", "data", "machine", "main", "paper", "run", "training", "using"]
 
 
 def main() -> None:
@@ -37,8 +36,17 @@ def run(argv: Sequence[str]) -> int:
     except UsageError as error:
         say(f"auxrnn: {name_fields(str(error), like='--{}')}")
         return 2
-    except (RunError, OSError, MemoryError) as error:
-        return _fail(error)
+    except BrokenPipeError:
+        # Whoever read the results has seen enough; nothing may be left to write at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = error.filename or "a file"
+        say(f"auxrnn: {where} cannot be read or written ({error.strerror}); check the disk and permissions")
+        return 1
+    except (RunError, MemoryError) as error:
+        say(f"auxrnn: {str(error) or 'out of memory; use a smaller batch or window'}")
+        return 1
     except KeyboardInterrupt:
         say("auxrnn: stopped")
         return 130
@@ -55,16 +63,3 @@ def _parse(words: Sequence[str]) -> Callable[[], int | None]:
         # A config refuses values that it cannot be made of.
         raise UsageError(str(error)) from error
     return partial(command, *bound.args, **bound.kwargs)
-
-
-def _fail(error: RunError | OSError | MemoryError) -> int:
-    if isinstance(error, BrokenPipeError):
-        # Whoever read the results has seen enough; nothing may be left to write at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    text = str(error) or "out of memory; use a smaller batch or window"
-    if isinstance(error, OSError):
-        what = error.filename or "a file"
-        text = f"{what} cannot be read or written ({error.strerror}); check the disk and permissions"
-    say(f"auxrnn: {text}")
-    return 1

@@ -4,105 +4,117 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
+from cyclopts import Parameter
 
-from auxrnn import runs
-from auxrnn.cli.options import EvaluateOptions, PredictOptions
-from auxrnn.cli.output import print_json, say
-from auxrnn.data.examples import Problems
-from auxrnn.data.formats import Format, make_encoding, step_kind
-from auxrnn.data.inputs import STANDARD_INPUT, Inputs, count_unknown, read_inputs
-from auxrnn.data.sequences import by_length, in_order
-from auxrnn.data.series import SeriesFormat
-from auxrnn.data.texts import TextFormat
+from auxrnn.cli.commands import USE, FinishedRun, Flag, Json, WeightsOption, command, print_json, say
+from auxrnn.config import SplitName
 from auxrnn.errors import UsageError
-from auxrnn.streaming import Stream, read_steps
-from auxrnn.training.evaluate import Evaluation, evaluate, predict_probabilities
+
+if TYPE_CHECKING:
+    from auxrnn.data.examples import Problems
+    from auxrnn.data.formats import Format
+    from auxrnn.data.inputs import Inputs
+    from auxrnn.runs import TrainedRun
+    from auxrnn.training.evaluate import Evaluation
 
 MOST_COLUMNS = 12
 BATCH_SIZE = 64
 
 
-def evaluate_run(options: EvaluateOptions) -> int:
-    """Evaluate a finished run on a split of its dataset."""
-    trained = runs.load_run(options.run, weights=options.weights)
-    split = runs.load_split(options.run, options.split, data_dir=options.data_dir)
-    batches = in_order(split.select(by_length(split)), BATCH_SIZE)
-    evaluation = evaluate(trained.network, batches)
-    if options.json:
+@command(USE)
+def evaluate(
+    run: FinishedRun,
+    *,
+    split: SplitName = "test",
+    weights: WeightsOption = None,
+    data_dir: Path | None = None,
+    json: Json = False,
+) -> int:
+    """Show accuracy, confusion and recall of a finished run.
+
+    Args:
+        split: Split of the dataset to classify.
+        data_dir: Folder that holds the dataset's files, if they have moved since the training.
+
+    Examples:
+        auxrnn evaluate runs/mnist14 --json
+    """
+    from auxrnn import runs
+    from auxrnn.data.sequences import by_length, in_order
+    from auxrnn.training.evaluate import evaluate as evaluate_on
+
+    trained = runs.load_run(run, weights=weights)
+    examples = runs.load_split(run, split, data_dir=data_dir)
+    evaluation = evaluate_on(trained.network, in_order(examples.select(by_length(examples)), BATCH_SIZE))
+    scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
+    if json:
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
-        confusion = evaluation.confusion_CC.tolist()
-        print_json(
-            {
-                "weights": trained.weights,
-                "accuracy": evaluation.accuracy,
-                "balanced_accuracy": evaluation.balanced_accuracy,
-                "macro_f1": evaluation.macro_f1,
-                "loss": evaluation.loss,
-                "examples": evaluation.num_examples,
-                "confusion": confusion,
-                "recall": recall,
-            }
-        )
+        counts = {"examples": evaluation.num_examples, "confusion": evaluation.confusion_CC.tolist(), "recall": recall}
+        print_json({"weights": trained.weights} | scores | counts)
         return 0
     _say_weights(trained)
-    print(
-        f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %   macro F1"
-        f" {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples"
+    shown = (
+        "accuracy {accuracy:.2f} %   balanced {balanced_accuracy:.2f} %   macro F1 {macro_f1:.2f} %   loss {loss:.4f}"
     )
+    print(f"{shown.format(**scores)}   {evaluation.num_examples} examples")
     _print_confusion(trained.card.class_names, evaluation)
     return 0
 
 
-def _say_weights(trained: runs.TrainedRun) -> None:
-    """Say which weights are used, where a run has two kinds."""
-    if trained.weights == "best":
-        say("with the best weights on the validation split; --weights final takes those of the last update")
+@command(USE, words="RUN FILES...")
+def predict(
+    run: FinishedRun,
+    *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    weights: WeightsOption = None,
+    text_column: str | None = None,
+    stream: Flag = False,
+    json: Json = False,
+) -> int:
+    """Show classes and probabilities of new sequences.
 
+    Args:
+        files: What to classify, of the kind that the run was trained on: images or folders of them, tables, .txt files
+            with one text per line, arrays (.npy, .npz), time series (.ts); - is standard input: one text per line, an
+            array or an image.
+        text_column: Column of a table that holds the text (default: the one used in training, else the obvious one).
+        stream: Read steps from standard input and classify the sequence so far after each of them: one step per line,
+            values as in the data (pixels from 0 to 1), and an empty line starts a new sequence; in texts each character
+            is a step and each line a sequence.
 
-def predict(options: PredictOptions) -> int:
-    """Classify the sequences of files, or of standard input."""
-    if not options.files:
-        raise UsageError("no files to predict; name some, or - for standard input: auxrnn predict RUN digit.png")
-    if options.stream and options.files != (STANDARD_INPUT,):
-        raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
-    trained = runs.load_run(options.run, weights=options.weights)
-    if options.stream:
-        return _predict_stream(trained, is_json=options.json)
+    Examples:
+        auxrnn predict runs/mnist14 digit.png more.npy --json
+        auxrnn predict runs/reviews new.csv
+        echo "What a film" | auxrnn predict runs/reviews -
+        sensor | auxrnn predict runs/mnist14 - --stream     steps as they arrive
+    """
+    _check_files(files, is_stream=stream)
+    from auxrnn import runs
+    from auxrnn.data.examples import Problems
+    from auxrnn.data.inputs import count_unknown, read_inputs
+
+    trained = runs.load_run(run, weights=weights)
     _say_weights(trained)
+    if stream:
+        return _predict_stream(trained, is_json=json)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
-    for path in options.files:
-        for inputs in read_inputs(path, trained.card.format, text_column=options.text_column, problems=problems):
+    for path in files:
+        for inputs in read_inputs(path, trained.card.format, text_column=text_column, problems=problems):
             unknown += count_unknown(inputs.split, trained.card.format)
             classified = _classify(trained, inputs)
-            rows += classified if options.json else []
-            for row in [] if options.json else classified:
+            rows += classified if json else []
+            for row in [] if json else classified:
                 print(f"{row['file']}\t{row['class']}\t{max(row['probabilities'].values()):.4f}")
     _report_inputs(problems, unknown)
-    if options.json:
+    if json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
     return 0
 
 
-def _classify(trained: runs.TrainedRun, inputs: Inputs) -> list[dict[str, Any]]:
-    """Classify sequences in the order that is fastest, and give the answers in their own."""
-    order = by_length(inputs.split)
-    batches = in_order(inputs.split.select(order), BATCH_SIZE)
-    probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
-    names = trained.card.class_names
-    return [
-        {"file": name, "class": names[row.index(max(row))], "probabilities": dict(zip(names, row, strict=True))}
-        for name, row in zip(inputs.names, probability_NC, strict=True)
-    ]
-
-
-def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
+def _report_inputs(problems: "Problems", unknown: Counter[str]) -> None:
     """Say what was left out, and which characters the network has never seen."""
     for sentence in problems.skipped[:MOST_COLUMNS]:
         say(f"left out: {sentence}")
@@ -113,35 +125,75 @@ def _report_inputs(problems: Problems, unknown: Counter[str]) -> None:
         say(f"{unknown.total():,} characters are not in the network's alphabet: {shown}")
 
 
-def _predict_stream(trained: runs.TrainedRun, *, is_json: bool) -> int:
-    stream, names = Stream(trained.network), trained.card.class_names
-    _say_weights(trained)
-    step = 0
+def _check_files(files: Sequence[Path], *, is_stream: bool) -> None:
+    for path in files:
+        if str(path).startswith("--"):
+            raise UsageError(f"unknown option {str(path)!r}; see auxrnn predict --help")
+    if not files:
+        raise UsageError("no files to predict; name some, or - for standard input: auxrnn predict RUN digit.png")
+    if is_stream and files != (Path("-"),):
+        raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
+
+
+def _say_weights(trained: "TrainedRun") -> None:
+    """Say which weights are used, where a run has two kinds."""
+    if trained.weights == "best":
+        say("with the best weights on the validation split; --weights final takes those of the last update")
+
+
+def _classify(trained: "TrainedRun", inputs: "Inputs") -> list[dict[str, Any]]:
+    """Classify sequences in the order that is fastest, and return the answers in their own."""
+    import numpy as np
+
+    from auxrnn.data.sequences import by_length, in_order
+    from auxrnn.training.evaluate import predict_probabilities
+
+    order = by_length(inputs.split)
+    batches = in_order(inputs.split.select(order), BATCH_SIZE)
+    probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
+    rows = zip(inputs.names, probability_NC, strict=True)
+    return [{"file": name} | _answer(trained, probability_C) for name, probability_C in rows]
+
+
+def _answer(trained: "TrainedRun", probability_C: list[float]) -> dict[str, Any]:
+    names = trained.card.class_names
+    likeliest = names[probability_C.index(max(probability_C))]
+    return {"class": likeliest, "probabilities": dict(zip(names, probability_C, strict=True))}
+
+
+def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> int:
+    from auxrnn.streaming import Stream
+
+    stream, step = Stream(trained.network), 0
     for values in _read_stream(trained.card.format):
         if values is None:
             stream.restart()
             step = 0
             continue
         step += 1
-        row = stream.step([values])[0].tolist()
-        name = names[row.index(max(row))]
+        row = {"step": step} | _answer(trained, stream.step([values])[0].tolist())
         if is_json:
-            print_json({"step": step, "class": name, "probabilities": dict(zip(names, row, strict=True))})
+            print_json(row)
         else:
-            print(f"{step}\t{name}\t{max(row):.4f}", flush=True)
+            print(f"{step}\t{row['class']}\t{max(row['probabilities'].values()):.4f}", flush=True)
     return 0
 
 
-def _read_stream(form: Format) -> Iterator[Sequence[float] | int | None]:
-    """Return the steps on standard input as the network reads them, and None where a sequence ends."""
+def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
+    """Yield the steps on standard input as the network reads them, and None where a sequence ends."""
+    import numpy as np
+
+    from auxrnn.data.formats import make_encoding, step_kind
+    from auxrnn.data.series import SeriesFormat
+    from auxrnn.data.texts import TextFormat
+    from auxrnn.streaming import read_steps
+
     encode = make_encoding(form).encode
     # A picture by mistake is no text, and gets its sentence.
     lines = io.TextIOWrapper(sys.stdin.buffer, errors="replace")
     if isinstance(form, TextFormat):
         if form.is_backward:
-            raise UsageError(
-                "this network reads texts from their end, which a stream does not have; leave --stream out"
-            )
+            raise UsageError("this network reads texts from their end, which a stream does not have; remove --stream")
         for line in lines:
             yield from encode(form.to_values(line.rstrip("\n"))).tolist()
             yield None
@@ -151,8 +203,12 @@ def _read_stream(form: Format) -> Iterator[Sequence[float] | int | None]:
         yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
 
 
-def _print_confusion(names: Sequence[str], evaluation: Evaluation) -> None:
+def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
     """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
     has_all = len(names) <= MOST_COLUMNS
     columns = [str(number) for number in range(len(names))] if has_all else ["most often taken for"]
     table = Table("class", *columns, "recall %", box=SIMPLE, padding=(0, 1, 0, 0))

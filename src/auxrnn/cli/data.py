@@ -1,0 +1,230 @@
+"""`auxrnn data list`, `fetch`, `check` and `show`: datasets by name, and the user's own files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import App, Group
+
+from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_json, say
+from auxrnn.cli.layers import PANELS
+from auxrnn.config import DataConfig, RunConfig
+
+if TYPE_CHECKING:
+    from auxrnn.data.datasets import Dataset
+    from auxrnn.data.formats import Format
+    from auxrnn.data.sequences import Split
+    from auxrnn.data.summary import Findings
+    from auxrnn.report.data_pictures import Shown
+
+assert DataConfig in PANELS, "its fields are flags"
+MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
+SUBCOMMANDS = Group("Subcommands")
+data = App(
+    name="data",
+    help="List, fetch, check and show datasets and your own files.",
+    help_epilogue="""\
+Examples:
+  auxrnn data list
+  auxrnn data fetch mnist
+  auxrnn data check reviews.csv --label-column stars
+  auxrnn data show photos/ --image-size 32 --out photos.png
+
+`auxrnn data COMMAND --help` explains a command and its options.""",
+    group=PREPARE,
+    sort_key=0,
+)
+app.command(data)
+
+
+@command(SUBCOMMANDS, parent=data)
+def list_(*, data_dir: Path | None = None, json: Json = False) -> int:
+    """List every dataset by name: lengths, classes, size, license.
+
+    Args:
+        data_dir: Folder to look for the datasets' files in (default: $AUXRNN_DATA_DIR, else a cache).
+
+    Examples:
+        auxrnn data list --json
+    """
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from auxrnn.data.catalog import DATASETS
+    from auxrnn.data.local_files import is_at_hand
+    from auxrnn.files import cache_dir, describe_bytes
+
+    at_hand = {name: is_at_hand(spec, data_dir) for name, spec in DATASETS.items()}
+    if json:
+        print_json({name: spec.describe() | {"at_hand": at_hand[name]} for name, spec in DATASETS.items()})
+        return 0
+    columns = ("name", "steps", "classes", "train", "test", "download", "license")
+    table = Table(*columns, box=SIMPLE, padding=(0, 1, 0, 0))
+    table.columns[0].no_wrap = True
+    for name, spec in DATASETS.items():
+        download = "here" if at_hand[name] else describe_bytes(spec.download_bytes)
+        numbers = (str(spec.num_classes), f"{spec.train_examples:,}", f"{spec.test_examples:,}")
+        table.add_row(name, spec.lengths, *numbers, download, spec.license)
+    Console().print(table)
+    print(f"decoded data is kept in {cache_dir()}")
+    return 0
+
+
+@command(SUBCOMMANDS, parent=data)
+def fetch(name: str, *, data_dir: Path | None = None) -> int:
+    """Download a dataset and verify it.
+
+    Files that are already here are only verified, and an interrupted download continues where it stopped.
+
+    Args:
+        name: Dataset to download, as in `auxrnn data list`.
+        data_dir: Folder to download into (default: $AUXRNN_DATA_DIR, else a cache).
+
+    Examples:
+        auxrnn data fetch cifar10 --data-dir ~/data
+    """
+    from auxrnn.data import catalog
+
+    folder = catalog.fetch(name, data_dir)
+    print(f"{name} needs no download" if folder is None else f"{name} is in {folder}")
+    return 0
+
+
+@command(SUBCOMMANDS, parent=data)
+def check(config: DataConfig, *, json: Json = False) -> int:
+    """Say what is in a file or folder and what is wrong with it.
+
+    Everything that is wrong is listed by file and line. The exit code is 1 if training would fail. The options are
+    those of `auxrnn train`, with the same meaning.
+
+    Examples:
+        auxrnn data check reviews.csv --label-column stars
+    """
+    from auxrnn.data import summary
+
+    findings = summary.check(config)
+    if json:
+        print_json(_to_plain(findings))
+    else:
+        _print_findings(config.data, findings)
+    return 0 if findings.would_train else 1
+
+
+@command(SUBCOMMANDS, parent=data)
+def show(config: DataConfig, *, out: Path = Path("data.png")) -> int:
+    """Draw some examples as they are and as a network reads them.
+
+    The options are those of `auxrnn train`, with the same meaning.
+
+    Args:
+        out: Picture to write.
+
+    Examples:
+        auxrnn data show mnist --out mnist.png
+    """
+    from auxrnn import runs
+    from auxrnn.data.datasets import make_splits
+    from auxrnn.files import write_aside
+
+    settled = runs.settle(RunConfig(data=config))
+    dataset = load_data(settled.data)
+    prepared = runs.prepare(settled, dataset)
+    train = make_splits(dataset, prepared.division, prepared.card.format).train
+    title = f"{config.data}: {dataset.facts.description}"
+    write_aside(out, _draw(train, dataset, prepared.card.format, title=title))
+    say(title)
+    print(out)
+    return 0
+
+
+def _to_plain(findings: "Findings") -> dict[str, object]:
+    from auxrnn.data.summary import measure_lengths
+
+    problems = findings.problems
+    return {
+        "would_train": findings.would_train,
+        "description": None if findings.facts is None else findings.facts.description,
+        "examples": len(findings.length_N),
+        "lengths": measure_lengths(findings.length_N)._asdict() if findings.has_examples else None,
+        "classes": findings.count_classes(),
+        "num_refused": problems.num_refused,
+        "refused": problems.refused,
+        "num_skipped": problems.num_skipped,
+        "skipped": problems.skipped,
+    }
+
+
+def _print_findings(name: str, findings: "Findings") -> None:
+    from auxrnn.data.summary import measure_lengths
+
+    if findings.facts is not None:
+        print(f"{name}: {findings.facts.description}")
+    if findings.facts is not None and findings.has_examples:
+        num_classes = len(findings.facts.class_names)
+        print(f"{len(findings.length_N):,} sequences, {num_classes} classes, {measure_lengths(findings.length_N)}")
+        _print_classes(findings.count_classes())
+    problems = findings.problems
+    skipped, refused = (problems.skipped, problems.num_skipped), (problems.refused, problems.num_refused)
+    for title, (sentences, count) in {"skipped": skipped, "error": refused}.items():
+        for sentence in sentences[:MOST_PROBLEMS]:
+            print(f"{title}: {sentence}")
+        if count > MOST_PROBLEMS:
+            print(f"{title}: {count - MOST_PROBLEMS:,} more")
+    noun = "problem" if problems.num_refused == 1 else "problems"
+    fails = f"training would fail: {problems.num_refused:,} {noun}"
+    print("training would start" if findings.would_train else fails)
+
+
+def _print_classes(counts: dict[str, dict[str, int]]) -> None:
+    """Print how many examples each class has in each split."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    names = list(dict.fromkeys(name for part in counts.values() for name in part))
+    table = Table("class", *counts, box=SIMPLE)
+    for name in names[:MOST_CLASSES]:
+        table.add_row(name, *(f"{part.get(name, 0):,}" for part in counts.values()))
+    Console().print(table)
+    if len(names) > MOST_CLASSES:
+        print(f"and {len(names) - MOST_CLASSES} more classes")
+
+
+def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> bytes:
+    """Draw training examples as a PNG: the first of each class, then the second of each, while there is room."""
+    import numpy as np
+
+    from auxrnn.data.images import ImageFormat, permutation_order
+    from auxrnn.data.texts import TextFormat
+    from auxrnn.report.data_pictures import draw_images, draw_series, draw_texts
+
+    rank_N = np.zeros(train.num_examples, dtype=np.int64)
+    for label in np.unique(train.label_N):
+        rows = np.flatnonzero(train.label_N == label)
+        rank_N[rows] = np.arange(len(rows))
+    chosen = np.lexsort((train.label_N, rank_N))[:NUM_SHOWN]
+    shown = [_show(train.select(np.array([row])), dataset, form) for row in chosen]
+    if isinstance(form, ImageFormat):
+        order_T = None if form.permutation is None else permutation_order(form.permutation, form.num_steps)
+        return draw_images(shown, size=form.size, order_T=order_T, title=title)
+    if isinstance(form, TextFormat):
+        return draw_texts(shown, title=title, unknown=None if form.alphabet is None else len(form.alphabet))
+    return draw_series(shown, title=title)
+
+
+def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":
+    import numpy as np
+
+    from auxrnn.data.sequences import NO_LABEL
+    from auxrnn.data.texts import TextFormat
+    from auxrnn.report.data_pictures import Shown
+
+    value_NT, _ = one.align()
+    label = int(one.label_N[0])
+    text = None
+    if isinstance(form, TextFormat):
+        kept = np.concatenate(list(one.values()))
+        is_bytes = form.tokens == "bytes"
+        text = kept.tobytes().decode(errors="replace") if is_bytes else "".join(map(chr, kept.tolist()))
+        text = text[::-1] if form.is_backward else text
+    return Shown("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)
