@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from auxrnn.data import images
 from auxrnn.data.images import ImageFormat, average, permutation_order, to_sequences, to_unit
 
 SIDES = st.integers(1, 12)
@@ -67,13 +66,6 @@ def test_a_pixel_on_a_border_is_shared_by_area():
     averaged = average(image_NHWC, (1, 2)).ravel()
     expected = [Fraction(30 + 60 // 2) / Fraction(3, 2) / 255, Fraction(60 // 2 + 90) / Fraction(3, 2) / 255]
     assert averaged.tolist() == [np.float32(float(value)) for value in expected]
-
-
-def test_averaging_in_blocks_changes_nothing(monkeypatch):
-    images_NHWC, image_format = bytes_of(7, 6, 6, 3), ImageFormat(6, 6, 3, image_size=4, permutation="p")
-    at_once = to_sequences(images_NHWC, image_format)
-    monkeypatch.setattr(images, "BLOCK_VALUES", 2 * 6 * 6 * 3)
-    assert np.array_equal(to_sequences(images_NHWC, image_format), at_once)
 
 
 def test_averaging_to_its_own_size_keeps_bytes():

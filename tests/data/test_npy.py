@@ -215,4 +215,4 @@ def test_an_abandoned_reader_leaves_no_file_open(tmp_path):
 
 def test_a_name_that_cannot_be_printed_is_told_in_one_line(tmp_path, assert_one_sentence):
     path = pack(tmp_path / "x.npz", to_bytes(np.zeros(3)), name="two\nlines.npy")
-    assert_one_sentence(refuse(path), "'two\\nlines'")
+    assert_one_sentence(refuse(path), "x.npz, two?lines")

@@ -15,9 +15,6 @@ Pixels = Shaped[np.ndarray, "..."]
 Images = UInt8[np.ndarray, "N H W C"] | Float32[np.ndarray, "N H W C"]
 Sequences = UInt8[np.ndarray, "N T D"] | Float32[np.ndarray, "N T D"]
 
-BLOCK_VALUES = 2**22
-"""How many pixel values are averaged at a time, in double precision."""
-
 
 class ImageFormat(NamedTuple):
     """How images become sequences: plain values, so that a run can record them and prediction repeat them."""
@@ -61,20 +58,13 @@ def to_sequences(images_NHWC: Images, image_format: ImageFormat) -> Sequences:
     source = (image_format.height, image_format.width, image_format.channels)
     if images_NHWC.shape[1:] != source:
         raise ValueError(f"images have the shape {images_NHWC.shape[1:]}; this format takes {source}")
-    num_examples, num_steps = len(images_NHWC), image_format.num_steps
-    is_averaged = image_format.size != image_format.canvas_size
-    x_NTD = np.empty((num_examples, num_steps, image_format.channels), np.float32 if is_averaged else images_NHWC.dtype)
-    order_T = np.arange(num_steps)
-    if image_format.permutation is not None:
-        order_T = permutation_order(image_format.permutation, num_steps)
-    block_size = max(1, BLOCK_VALUES // (math.prod(image_format.canvas_size) * image_format.channels))
-    for start in range(0, num_examples, block_size):
-        block = slice(start, start + block_size)
-        resized_NHWC = _center(images_NHWC[block], image_format.canvas_size)
-        if is_averaged:
-            resized_NHWC = average(resized_NHWC, image_format.size)
-        x_NTD[block] = resized_NHWC.reshape(-1, num_steps, image_format.channels)[:, order_T]
-    return x_NTD
+    centered_NHWC = _center(images_NHWC, image_format.canvas_size)
+    if image_format.size != image_format.canvas_size:
+        centered_NHWC = average(centered_NHWC, image_format.size)
+    x_NTD: Sequences = centered_NHWC.reshape(-1, image_format.num_steps, image_format.channels)
+    if image_format.permutation is None:
+        return x_NTD
+    return x_NTD[:, permutation_order(image_format.permutation, image_format.num_steps)]
 
 
 def permutation_order(name: str, num_steps: int) -> Int64[np.ndarray, " T"]:
@@ -104,20 +94,14 @@ def to_unit(x: Pixels) -> Float32[np.ndarray, "..."]:
 
 
 def _center(images_NHWC: Images, size: tuple[int, int]) -> Shaped[np.ndarray, "N S1 S2 C"]:
-    num_examples, height, width, channels = images_NHWC.shape
-    if size == (height, width):
-        return images_NHWC
+    height, width = images_NHWC.shape[1:3]
     top, left = (size[0] - height) // 2, (size[1] - width) // 2
-    canvas_NHWC = np.zeros((num_examples, *size, channels), images_NHWC.dtype)
-    canvas_NHWC[:, top : top + height, left : left + width] = images_NHWC
-    return canvas_NHWC
+    return np.pad(images_NHWC, ((0, 0), (top, size[0] - height - top), (left, size[1] - width - left), (0, 0)))
 
 
 def _overlaps(length: int, num_cells: int) -> Float64[np.ndarray, "S H"]:
     """Return how much of each pixel falls into each cell, in whole units: pixels span `num_cells`, cells `length`."""
-    cells_S1 = np.arange(num_cells)[:, None] * length
-    pixels_1H = np.arange(length)[None, :] * num_cells
-    starts_SH = np.maximum(cells_S1, pixels_1H)
+    cells_S1, pixels_1H = np.arange(num_cells)[:, None] * length, np.arange(length)[None, :] * num_cells
     ends_SH = np.minimum(cells_S1 + length, pixels_1H + num_cells)
-    overlaps_SH: Int64[np.ndarray, "S H"] = np.maximum(0, ends_SH - starts_SH)
+    overlaps_SH: Int64[np.ndarray, "S H"] = np.maximum(0, ends_SH - np.maximum(cells_S1, pixels_1H))
     return overlaps_SH.astype(np.float64)

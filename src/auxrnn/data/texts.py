@@ -51,7 +51,7 @@ class TextFormat(NamedTuple):
             return np.arange(NUM_BYTES, dtype=np.uint16)
         assert self.alphabet is not None, "characters need an alphabet first"
         table = np.full(NUM_CODE_POINTS, len(self.alphabet), dtype=np.uint16)
-        table[[ord(character) for character in self.alphabet]] = np.arange(len(self.alphabet), dtype=np.uint16)
+        table[list(map(ord, self.alphabet))] = np.arange(len(self.alphabet))
         return table
 
 

@@ -5,7 +5,7 @@ Nothing else is guessed: where the names do not settle it, an error lists the co
 
 import re
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,10 +54,6 @@ class Layout(NamedTuple):
         name = self.names[index]
         return name if name and self.names.count(name) == 1 else str(index + 1)
 
-    def show(self, index: int) -> str:
-        """Return a column as the user sees it: its name in quotes, or its number."""
-        return reprlib.repr(self.names[index]) if self.is_named and self.names[index] else str(index + 1)
-
 
 def choose_columns(path: Path, cells: tuple[str, ...], asked: AskedColumns, *, are_names: bool) -> Layout:
     """Return where texts and labels are, given the names of the columns, or a first row that may hold them."""
@@ -75,8 +71,8 @@ def choose_columns(path: Path, cells: tuple[str, ...], asked: AskedColumns, *, a
         known = _find_known(names, TEXT_NAMES, besides=[label])
         others = [index for index in range(len(names)) if index != label] if known is None else [known]
         text = tuple(others if len(others) == 1 else ())
-    missing = {"--text-column": not text, "--label-column": asked.needs_label and label is None}
-    if any(missing.values()):
+    missing = ["text"] * (not text) + ["label"] * (asked.needs_label and label is None)
+    if missing:
         raise _ask(path, cells, missing)
     return Layout(names, is_named, text, label)
 
@@ -99,10 +95,7 @@ def _is_called(name: str, known: re.Pattern[str]) -> bool:
 
 def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
     """Return the position of a column by its name, or by its number if no column has that name."""
-    count = names.count(name) if name else 0
-    if count > 1:
-        raise UsageError(f"{path} has {count} columns called {name!r}; give {flag} the number of one, from 1")
-    if count == 1:
+    if name and name in names:
         return names.index(name)
     if name in map(str, range(1, len(names) + 1)):
         return int(name) - 1
@@ -115,15 +108,13 @@ def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collec
     return found[0] if len(found) == 1 else None
 
 
-def _ask(path: Path, cells: Sequence[str], missing: Mapping[str, bool]) -> UsageError:
-    flags = [flag for flag, is_missing in missing.items() if is_missing]
-    what = " and which ".join({"--text-column": "the text", "--label-column": "the labels"}[flag] for flag in flags)
-    cure = f"give {' and '.join(flags)}, by name or by number from 1"
+def _ask(path: Path, cells: Sequence[str], missing: Sequence[str]) -> UsageError:
+    cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
     if len(cells) == 1:
         cure = "add a column of labels, or give the file as --unlabeled"
-    return UsageError(f"{path} does not say which column holds {what} (it has {_list(cells)}); {cure}")
+    what = f"does not say which column is the {' and which the '.join(missing)}"
+    return UsageError(f"{path} {what} (it has {_list(cells)}); {cure}")
 
 
 def _list(names: Sequence[str]) -> str:
-    rest = len(names) - MOST_LISTED
-    return ", ".join(map(reprlib.repr, names[:MOST_LISTED])) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(reprlib.repr, names[:MOST_LISTED])) + ", ..." * (len(names) > MOST_LISTED)

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Shaped
 from numpy.lib import format as npy
 
+from auxrnn.data.folders import printable
 from auxrnn.errors import RunError
 
 HEADER_BYTES = 2**14
@@ -33,6 +34,8 @@ HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_head
 class StoredArray(NamedTuple):
     """An array that a file was found to hold; its values are not read yet."""
 
+    place: str
+    """The file, and the name inside it, for error messages: "data.npz, x" or "x.npy"."""
     path: Path
     key: str | None
     """Its name inside an .npz; None for an .npy."""
@@ -41,11 +44,6 @@ class StoredArray(NamedTuple):
     order: Literal["C", "F"]
     offset: int
     """How many bytes of the file come before the values."""
-
-    @property
-    def place(self) -> str:
-        """The file, and the name inside it, for error messages: "data.npz, x" or "x.npy"."""
-        return _name_place(self.path, self.key)
 
     @property
     def num_bytes(self) -> int:
@@ -66,22 +64,22 @@ def list_keys(path: Path) -> list[str]:
 
 def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
     """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
-    with _telling_damage(_name_place(path, key)), _open_bytes(path, key) as (file, size), warnings.catch_warnings():
+    place = str(path) if key is None else printable(f"{path}, {key}")
+    with _telling_damage(place), _open_bytes(path, key) as (file, size), warnings.catch_warnings():
         # Numpy warns about headers written by Python 2, which are fine.
         warnings.simplefilter("ignore")
         # It would also trust the length of the header and read as much; these first bytes hold any honest one.
         beginning = io.BytesIO(file.read(HEADER_BYTES))
         shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
-        found = StoredArray(path, key, shape, dtype, "F" if is_fortran else "C", beginning.tell())
-    if found.dtype.kind not in kinds:
-        is_pickled = found.dtype.hasobject
-        what = "Python objects, which are never loaded" if is_pickled else f"values of type {found.dtype.name}"
-        raise RunError(f"{found.place} holds {what}; {cure}")
-    if size != found.offset + found.num_bytes or min(found.shape, default=0) < 0:
+        found = StoredArray(place, path, key, shape, dtype, "F" if is_fortran else "C", beginning.tell())
+    if dtype.kind not in kinds:
+        what = "Python objects, which are never loaded" if dtype.hasobject else f"values of type {dtype.name}"
+        raise RunError(f"{place} holds {what}; {cure}")
+    if size != found.offset + found.num_bytes or min(shape, default=0) < 0:
         what = f"its header says {found.offset + found.num_bytes:,} bytes and it has {size:,}"
-        raise RunError(f"{found.place} is damaged ({what}); save it with numpy again")
-    if not found.num_bytes or not found.shape:
-        raise RunError(f"{found.place} has no entries, with the shape {list(found.shape)}; {cure}")
+        raise RunError(f"{place} is damaged ({what}); save it with numpy again")
+    if not found.num_bytes or not shape:
+        raise RunError(f"{place} has no entries, with the shape {list(shape)}; {cure}")
     return found
 
 
@@ -93,8 +91,8 @@ def load_array(stored: StoredArray) -> Shaped[np.ndarray, "..."]:
 
 def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
     """Yield some entries of the first axis at a time; an .npy is mapped as one block, which takes no memory."""
-    path, key, shape, dtype, order, offset = stored
-    with _telling_damage(stored.place):
+    place, path, key, shape, dtype, order, offset = stored
+    with _telling_damage(place):
         if key is None:
             # A memmap is several times slower to index than the plain array that it is.
             yield np.memmap(path, dtype, "r", offset, shape, order).view(np.ndarray)
@@ -103,19 +101,13 @@ def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
         step = max(1, BLOCK_BYTES // row_bytes) if order == "C" else shape[0]
         if step * row_bytes > LARGEST_BLOCK:
             what = f"takes {step * row_bytes:,} bytes that can only be loaded at once"
-            raise RunError(f"{stored.place} {what}; save it as an .npy file, or in the order of np.ascontiguousarray")
+            raise RunError(f"{place} {what}; save it as an .npy file, or in the order of np.ascontiguousarray")
         with _open_bytes(path, key) as (file, _size):
             file.read(offset)
             for start in range(0, shape[0], step):
                 num_read = min(step, shape[0] - start)
                 block = np.frombuffer(file.read(num_read * row_bytes), dtype)
                 yield block.reshape((num_read, *shape[1:]), order=order)
-
-
-def _name_place(path: Path, key: str | None) -> str:
-    if key is None:
-        return str(path)
-    return f"{path}, {key}" if key.isprintable() else f"{path}, {key!r}"
 
 
 @contextmanager

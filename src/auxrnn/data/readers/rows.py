@@ -6,18 +6,18 @@ Rows are read one by one. A row that cannot be parsed is refused by its line, as
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
-from auxrnn.data.examples import ExampleError, Problems
+from auxrnn.data.examples import Problems
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 
 MOST_CHARACTERS = 2**24
-"""How long one field of a table may be."""
+"""How long one field of a CSV file may be."""
 MOST_LINE_CHARACTERS = 2**26
 OPEN_QUOTE = f"opens a quote that is never closed, or has a field of {MOST_CHARACTERS:,} characters or more"
 NUM_SAMPLED = 100
@@ -26,60 +26,21 @@ BATCH_ROWS = 256
 """How many rows of Parquet are decoded at a time."""
 
 Record = list[str] | dict[str, object]
-"""The cells of a row by position, or its values by name; an empty list for a blank line."""
+"""The cells of a row by position, or its values by name."""
 Rows = Iterator[tuple[int, Record]]
-"""Records with the line, or the row of Parquet, on which each begins, from 1."""
+"""Records with the line, or the row of Parquet, on which each begins, from 1; without blank lines."""
 
 
 class TableKind(NamedTuple):
     """One kind of file, and how it is read."""
 
     title: str
-    unit: str
-    """What an error message counts: lines or rows."""
     read: Callable[[Path, Problems, Sequence[str] | None], Rows]
     """From the file, where problems go, and the columns that are wanted, by name; None for all."""
+    unit: str = "line"
+    """What an error message counts."""
     packing: int = 1
     """About how many bytes of text a byte of the file holds."""
-
-
-class Lines:
-    """An iterator over the lines of a file, line breaks included; it continues after a line that it refuses."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self.number = 0
-        """The number of the last line, from 1."""
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline(MOST_LINE_CHARACTERS)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        if len(line) >= MOST_LINE_CHARACTERS:
-            self._file.seek(0, 2)
-            raise ExampleError(f"has more than {MOST_LINE_CHARACTERS:,} characters", "make it shorter")
-        check_text(line)
-        return line
-
-    def peek(self) -> str:
-        """Return the beginning of the first line that is not blank; only before any line was read."""
-        beginning = self._file.read(2**16)
-        self._file.seek(0)
-        return next(filter(str.strip, beginning.splitlines()), "")
-
-
-def check_text(text: str) -> None:
-    """Refuse what no text file can hold."""
-    if "\0" in text:
-        raise ExampleError("has a NUL character", "remove it, or save the file as UTF-8")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ExampleError(f"is not valid UTF-8 at character {error.start + 1}", "save it as UTF-8") from None
 
 
 def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
@@ -95,57 +56,65 @@ def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
     return tuple(dict.fromkeys(key for record in records for key in record)), True
 
 
-def _read_text(path: Path, problems: Problems, _columns: object, *, parse: Callable[[Lines], Iterator[Record]]) -> Rows:
-    """Yield the records that `parse` makes of lines, without blank ones; `parse` must continue after an error."""
+def _read_lines(path: Path) -> Iterator[str]:
     try:
-        # Bytes that are not UTF-8 arrive as lone surrogates, which `Lines` refuses by line.
+        # Bytes that are not UTF-8 become lone surrogates, which are refused by row.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            lines = Lines(file)
-            records = parse(lines)
-            while True:
-                number = lines.number + 1
-                try:
-                    record = next(records)
-                except StopIteration:
+            for number in count(1):
+                line = file.readline(MOST_LINE_CHARACTERS)
+                if len(line) >= MOST_LINE_CHARACTERS:
+                    what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
+                    raise RunError(f"{path}, line {number} {what}; make it shorter")
+                if not line:
                     return
-                except ExampleError as error:
-                    problems.refuse(f"{path}, line {lines.number}", error.what, error.cure)
-                    continue
-                except csv.Error as error:
-                    is_over = "expected after" not in str(error)
-                    what = OPEN_QUOTE if is_over else "has text after a closing quote"
-                    problems.refuse(f"{path}, line {number}", what, "close a quote, and double one inside a text")
-                    if is_over:
-                        return
-                    continue
-                if isinstance(record, dict) or len(record) > 1 or "".join(record).strip():
-                    yield number, record
+                yield line
     except OSError as error:
         raise cannot_read(path, error) from error
 
 
-def _parse_csv(lines: Lines, *, delimiters: str) -> Iterator[Record]:
+def _read_csv(path: Path, problems: Problems, _columns: object, *, delimiters: str) -> Rows:
     # The limit holds for the whole process; it is raised, never lowered, so that other users of csv are not cut short.
     csv.field_size_limit(max(csv.field_size_limit(), MOST_CHARACTERS))
-    unquoted = re.sub('"[^"]*("|$)', "", lines.peek())
-    return csv.reader(lines, delimiter=max(delimiters, key=unquoted.count), strict=True)
+    lines, head = _read_lines(path), list[str]()
+    while not "".join(head[-1:]).strip() and (line := next(lines, "")):
+        head.append(line)
+    unquoted = re.sub('"[^"]*("|$)', "", "".join(head))
+    reader = csv.reader(chain(head, lines), delimiter=max(delimiters, key=unquoted.count), strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            is_over = "expected after" not in str(error)
+            what = OPEN_QUOTE if is_over else "has text after a closing quote"
+            problems.refuse(f"{path}, line {number}", what, "close a quote, and double one inside a text")
+            if is_over:
+                return
+            continue
+        if len(cells) > 1 or "".join(cells).strip():
+            yield number, cells
 
 
-def _parse_json(line: str) -> Record:
-    if not line.strip():
-        return []
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        at = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "it is too large"
-        raise ExampleError(f"is not JSON ({at})", "write each row as one object on one line") from error
-    if not isinstance(value, dict):
-        raise ExampleError("is JSON but not an object", 'write it as {"text": ...}')
-    return value
+def _read_json(path: Path, problems: Problems, _columns: object) -> Rows:
+    for number, line in enumerate(_read_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            at = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "it is too large"
+            problems.refuse(f"{path}, line {number}", f"is not JSON ({at})", "write one object on each line")
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            problems.refuse(f"{path}, line {number}", "is JSON but not an object", 'write it as {"text": ...}')
 
 
-def _parse_line(line: str) -> Record:
-    return {"text": line.rstrip("\r\n")}
+def _read_plain(path: Path, _problems: Problems, _columns: object) -> Rows:
+    return ((number, {"text": line.rstrip("\r\n")}) for number, line in enumerate(_read_lines(path), start=1))
 
 
 def _read_parquet(path: Path, _problems: Problems, columns: Sequence[str] | None) -> Rows:
@@ -163,18 +132,13 @@ def _read_parquet(path: Path, _problems: Problems, columns: Sequence[str] | None
         raise RunError(f"{path} cannot be read as Parquet ({why}); write it again") from error
 
 
-def _text_kind(title: str, parse: Callable[[Lines], Iterator[Record]]) -> TableKind:
-    return TableKind(title, "line", partial(_read_text, parse=parse))
-
-
-PLAIN_TEXT = _text_kind("plain text", partial(map, _parse_line))
-JSON_LINES = _text_kind("JSON Lines", partial(map, _parse_json))
-KINDS: Mapping[str, TableKind] = {
-    ".csv": _text_kind("CSV", partial(_parse_csv, delimiters=",;\t")),
-    ".tsv": _text_kind("TSV", partial(_parse_csv, delimiters="\t")),
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".parquet": TableKind("Parquet", "row", _read_parquet, packing=4),
+PLAIN_TEXT = TableKind("plain text", _read_plain)
+KINDS: dict[str, TableKind] = {
+    ".csv": TableKind("CSV", partial(_read_csv, delimiters=",;\t")),
+    ".tsv": TableKind("TSV", partial(_read_csv, delimiters="\t")),
+    ".jsonl": TableKind("JSON Lines", _read_json),
+    ".ndjson": TableKind("JSON Lines", _read_json),
+    ".parquet": TableKind("Parquet", _read_parquet, unit="row", packing=4),
     ".txt": PLAIN_TEXT,
 }
 """Every kind of file by suffix; a new one is a function that yields its rows, and its line here."""

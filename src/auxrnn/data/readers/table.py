@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
+from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, kind_of
 from auxrnn.data.readers.columns import AskedColumns, Layout, choose_columns
-from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, check_text, read_names
+from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, read_names
 from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
@@ -143,8 +144,17 @@ def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
             raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
     label = None if layout.label is None else to_label(cells[layout.label])
-    check_text(joined + (label or ""))
+    if "\0" in joined or not _is_unicode(joined + (label or "")):
+        raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
     return joined, label
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read_class_names(path: Path) -> Mapping[str, str]:
@@ -162,7 +172,7 @@ def _describe(file: TableFile) -> str:
     if file.kind is PLAIN_TEXT:
         return "texts, one per line"
     layout = file.layout
-    text = f"text in column{'s' * (len(layout.text) > 1)} {' and '.join(map(layout.show, layout.text))}"
-    label = "without labels" if layout.label is None else f"labels in column {layout.show(layout.label)}"
+    text = f"text in column {' and '.join(map(layout.select, layout.text))}"
+    label = "without labels" if layout.label is None else f"labels in column {layout.select(layout.label)}"
     header = "" if layout.is_named else " without a header"
-    return f"table of texts in {file.kind.title}{header}, {text}, {label}"
+    return printable(f"table of texts in {file.kind.title}{header}, {text}, {label}")
