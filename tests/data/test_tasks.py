@@ -14,6 +14,7 @@ import pytest
 from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.collect import PARTS
+from auxrnn.data.synthetic import NEEDLE
 from auxrnn.data.tasks import TASKS, make_examples
 from auxrnn.errors import UsageError
 
@@ -143,7 +144,7 @@ def test_texts_are_made_a_few_at_a_time():
     length, num_read = 10_000, 500
     tracemalloc.start()
     try:
-        for _ in itertools.islice(make_examples("needle", length, np.uint8), num_read):
+        for _ in itertools.islice(make_examples(NEEDLE, length, np.uint8), num_read):
             pass
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -32,8 +32,8 @@ def open_cifar10(config: DataConfig) -> Source:
     from auxrnn.data.readers.binary_images import read_cifar10  # noqa: PLC0415 - the same
 
     def read(files: Sequence[Path]) -> Iterator[image_sets.ImagePart]:
-        yield image_sets.ImagePart("train", *read_cifar10(files[:-1]))
-        yield image_sets.ImagePart("test", *read_cifar10(files[-1:]))
+        yield "train", *read_cifar10(files[:-1])
+        yield "test", *read_cifar10(files[-1:])
 
     return image_sets.image_source(config, CIFAR10, images.ImageFormat(32, 32, 3), CLASSES, read)
 
@@ -46,7 +46,6 @@ CIFAR10 = DatasetSpec(
     train_examples=50_000,
     test_examples=10_000,
     license="research",
-    needs="pixels",
     citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
     open=open_cifar10,
     files=(ARCHIVE,),

@@ -46,7 +46,6 @@ DBPEDIA = DatasetSpec(
     train_examples=560_000,
     test_examples=70_000,
     license="CC BY-SA, GFDL",
-    needs="characters",
     citation="Zhang, Zhao and LeCun, Character-Level Convolutional Networks for Text Classification, 2015",
     open=open_dbpedia,
     files=(ARCHIVE,),

@@ -25,9 +25,8 @@ def open_digits(config: DataConfig) -> Source:
         # The split is part of the dataset: the same whatever the seed of a run.
         rng = Draws(seed=0, phase="digits", step=0).rng("split")
         test = splits.draw_stratified(label_N, num_examples=DIGITS.test_examples, rng=rng)
-        train = np.setdiff1d(np.arange(len(label_N)), test)
-        yield image_sets.ImagePart("train", images_NHWC[train], label_N[train])
-        yield image_sets.ImagePart("test", images_NHWC[test], label_N[test])
+        yield "train", np.delete(images_NHWC, test, axis=0), np.delete(label_N, test)
+        yield "test", images_NHWC[test], label_N[test]
 
     return image_sets.image_source(config, DIGITS, images.ImageFormat(8, 8, 1, canvas=14), "0123456789", read)
 
@@ -40,7 +39,6 @@ DIGITS = DatasetSpec(
     train_examples=1_437,
     test_examples=360,
     license="CC BY 4.0",
-    needs="pixels",
     citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Repository, 1998",
     open=open_digits,
 )

@@ -33,7 +33,6 @@ FASHION_MNIST = DatasetSpec(
     train_examples=60_000,
     test_examples=10_000,
     license="MIT",
-    needs="pixels",
     citation="Xiao, Rasul and Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017",
     open=open_fashion_mnist,
     files=FILES,

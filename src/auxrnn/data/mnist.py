@@ -40,7 +40,6 @@ MNIST = DatasetSpec(
     train_examples=60_000,
     test_examples=10_000,
     license="CC BY-SA 3.0",
-    needs="pixels",
     citation="LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document Recognition, 1998",
     open=open_mnist,
     files=FILES,

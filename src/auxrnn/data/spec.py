@@ -11,7 +11,7 @@ READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_co
 
 
 class Content(NamedTuple):
-    """A file by its name; a user's own copy will do where size and checksum are None."""
+    """A file that a user may have already; without a checksum, any file of that name will do."""
 
     name: str
     num_bytes: int | None = None
@@ -50,13 +50,10 @@ class DatasetSpec(NamedTuple):
     test_examples: int
     license: str
     """As usually quoted; "research" means for research only, "synthetic" that there is none."""
-    needs: str
-    """What a step is: "pixels" or "characters"."""
     citation: str
     open: Callable[[DataConfig], Source]
     """Return the dataset as a source, downloading what is missing."""
     files: tuple[PublishedFile, ...] = ()
-    """Nothing for what comes with the program or is generated."""
     folder: str = ""
     """Folder of its files, if not called like the dataset."""
 
@@ -67,9 +64,8 @@ class DatasetSpec(NamedTuple):
 
     def describe(self) -> dict[str, str | int]:
         """Return what a user wants to know, as plain values."""
-        plain = {name: value for name, value in self._asdict().items() if isinstance(value, str | int)}
-        del plain["folder"]
-        return plain | {"download_bytes": self.download_bytes}
+        plain = self._asdict()
+        return {name: plain[name] for name in self._fields[:8]} | {"download_bytes": self.download_bytes}
 
 
 def check_options(config: DataConfig, allowed: Collection[str], *, what: str) -> None:

@@ -45,7 +45,6 @@ STANFORD_DOGS = DatasetSpec(
     train_examples=12_000,
     test_examples=8_580,
     license="research",
-    needs="pixels",
     citation="Khosla, Jayadevaprakash, Yao and Fei-Fei, Novel Dataset for Fine-Grained Image Categorization, 2011",
     open=open_stanford_dogs,
     files=(IMAGES, LISTS),
