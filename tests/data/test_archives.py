@@ -19,7 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auxrnn.data.archives import ARCHIVE_SUFFIXES, Limits, unpack
+from auxrnn.data import archives
+from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.errors import RunError
 
 FILES = {"top.txt": b"top", "a/1.bin": bytes(range(256)) * 3000, "a/b/2.txt": b"", "umlaut \u00e4/x": b"x" * 511}
@@ -75,7 +76,10 @@ def box(tmp_path):
 def unpack_bytes(box, content, **limits):
     archive = box / "archive"
     archive.write_bytes(content)
-    unpack(archive, box / "out", limits=Limits(**limits))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(archives, name, value)
+        unpack(archive, box / "out")
     return {
         path.relative_to(box / "out").as_posix(): path.read_bytes()
         for path in (box / "out").rglob("*")
@@ -177,24 +181,24 @@ def test_an_unknown_packing_is_not_called_damage(box, assert_one_sentence):
 def test_the_number_of_members_is_limited(box, assert_one_sentence):
     names = ["a/", "1", "2", "3"]
     content = zip_of(*((name, b"") for name in names))
-    assert_refused(box, content, assert_one_sentence, "'3', one of more than 3 members", num_members=3)
-    assert set(unpack_bytes(box, content, num_members=4)) == {"1", "2", "3"}
+    assert_refused(box, content, assert_one_sentence, "'3', one of more than 3 members", MOST_MEMBERS=3)
+    assert set(unpack_bytes(box, content, MOST_MEMBERS=4)) == {"1", "2", "3"}
     shutil.rmtree(box / "out")
     content = tar_of(*map(member, names[1:]))
-    assert_refused(box, content, assert_one_sentence, "one of more than 2 members", num_members=2)
+    assert_refused(box, content, assert_one_sentence, "one of more than 2 members", MOST_MEMBERS=2)
 
 
 @pytest.mark.parametrize("suffix", ARCHIVE_SUFFIXES)
 def test_the_size_unpacked_is_limited_by_counting(box, assert_one_sentence, suffix):
     content = packed(suffix, {"large": bytes(10**6)})
-    assert_refused(box, content, assert_one_sentence, "'large'", "more than 900,000 bytes", num_bytes=900_000)
+    assert_refused(box, content, assert_one_sentence, "'large'", "more than 900,000 bytes", MOST_BYTES=900_000)
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".tgz", ".tar.bz2", ".tar.xz"])
 def test_the_ratio_is_limited_once_enough_is_unpacked(box, assert_one_sentence, suffix):
     content = packed(suffix, {"large": bytes(10**7)})
-    assert_refused(box, content, assert_one_sentence, "more than 100 times its size", ratio=100, free_bytes=10**6)
-    assert unpack_bytes(box, content, ratio=100, free_bytes=11 * 10**6) == {"large": bytes(10**7)}
+    assert_refused(box, content, assert_one_sentence, "more than 100 times its size", MOST_RATIO=100, FREE_BYTES=10**6)
+    assert unpack_bytes(box, content, MOST_RATIO=100, FREE_BYTES=11 * 10**6) == {"large": bytes(10**7)}
 
 
 @pytest.mark.parametrize("size", [10, 10**6 + 10])
@@ -214,7 +218,7 @@ def test_a_header_that_would_fill_the_memory_is_not_read(box, assert_one_sentenc
     info, _ = member("x", kind=tarfile.GNUTYPE_LONGNAME, size=-1024)
     # Read up to its end, it would be said to unpack to too much.
     content = info.tobuf(tarfile.GNU_FORMAT) + bytes(10**6)
-    assert_refused(box, content, assert_one_sentence, "damaged", num_bytes=10**5)
+    assert_refused(box, content, assert_one_sentence, "damaged", MOST_BYTES=10**5)
 
 
 def test_a_member_of_negative_size_does_not_lead_backward(box, assert_one_sentence):
@@ -333,7 +337,7 @@ def test_a_fuzzed_archive_is_unpacked_or_refused_and_nothing_is_left(box, data):
     content[place:place] = data.draw(st.binary(max_size=3))
     content = content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
     try:
-        unpack_bytes(box, content, num_bytes=10**6)
+        unpack_bytes(box, content, MOST_BYTES=10**6)
     except RunError as error:
         sentence = str(error)
     else:

@@ -11,34 +11,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
 from auxrnn.errors import RunError
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 """Endings of archive names; the kind of an archive is decided by its first bytes."""
 CHUNK_BYTES = 2**18
-MOST_HEADER_BYTES = 2**20
+# An archive that unpacks to more was made to fill the disk or the memory.
+MOST_MEMBERS = 1_000_000
 MOST_LEVELS = 100
+MOST_HEADER_BYTES = 2**20
+MOST_BYTES = 64 * 2**30
+MOST_RATIO, FREE_BYTES = 1000, 2**30
+"""How many times its own size, once more than so many bytes are unpacked."""
 IS_ENCRYPTED = 1
 OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """How a compressed tar is opened, by its first bytes."""
 
 
-class Limits(NamedTuple):
-    """What an archive may unpack to; one that unpacks to more was made to fill the disk."""
-
-    num_members: int = 1_000_000
-    num_bytes: int = 64 * 2**30
-    ratio: int = 1000
-    """How many times its own size, once more than `free_bytes` are unpacked."""
-    free_bytes: int = 2**30
-
-
-LIMITS = Limits()
-
-
-def unpack(archive: Path, target: Path, *, limits: Limits = LIMITS) -> None:
+def unpack(archive: Path, target: Path) -> None:
     """Unpack a zip, or a tar with any compression, into a new folder that appears only when it is complete.
 
     If everything lies in one folder, that folder is left out. If the target exists, nothing is done. On failure
@@ -53,7 +45,7 @@ def unpack(archive: Path, target: Path, *, limits: Limits = LIMITS) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as aside:
             folder = Path(aside) / "content"
             folder.mkdir()
-            _extract(archive, folder, limits)
+            _extract(archive, folder)
             _skip_outer_folders(folder).rename(target)
     except OSError as error:
         # Another process may have been faster.
@@ -62,8 +54,8 @@ def unpack(archive: Path, target: Path, *, limits: Limits = LIMITS) -> None:
             raise RunError(f"{archive} cannot be unpacked into {target} ({error.strerror}); {cure}") from error
 
 
-def _extract(archive: Path, folder: Path, limits: Limits) -> None:
-    budget = UnpackingBudget(archive, limits)
+def _extract(archive: Path, folder: Path) -> None:
+    budget = UnpackingBudget(archive)
     try:
         with archive.open("rb") as file:
             head = file.read(6)
@@ -92,7 +84,6 @@ class UnpackingBudget:
     """How much of an archive is unpacked, and what of it is refused."""
 
     archive: Path
-    limits: Limits
     num_bytes: int = 0
     num_members: int = 0
     member: str = ""
@@ -102,8 +93,8 @@ class UnpackingBudget:
         self.member = name[:100]
         self.num_members += 1
         parts = name.split("/")
-        if self.num_members > self.limits.num_members:
-            self.refuse(f"one of more than {self.limits.num_members:,} members")
+        if self.num_members > MOST_MEMBERS:
+            self.refuse(f"one of more than {MOST_MEMBERS:,} members")
         if name.startswith("/") or ".." in parts:
             self.refuse("a path that leads out of its folder")
         if len(parts) > MOST_LEVELS:
@@ -113,10 +104,10 @@ class UnpackingBudget:
     def spend(self, num_bytes: int) -> None:
         """Count unpacked bytes, and refuse too many."""
         self.num_bytes += num_bytes
-        if self.num_bytes > self.limits.num_bytes:
-            self.refuse(f"with which it unpacks to more than {self.limits.num_bytes:,} bytes")
-        if self.num_bytes > max(self.limits.free_bytes, self.limits.ratio * self.archive.stat().st_size):
-            self.refuse(f"with which it unpacks to more than {self.limits.ratio:,} times its size")
+        if self.num_bytes > MOST_BYTES:
+            self.refuse(f"with which it unpacks to more than {MOST_BYTES:,} bytes")
+        if self.num_bytes > max(FREE_BYTES, MOST_RATIO * self.archive.stat().st_size):
+            self.refuse(f"with which it unpacks to more than {MOST_RATIO:,} times its size")
 
     def refuse(self, what: str) -> NoReturn:
         """Raise an error that says what is wrong with the current member."""

@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,13 +48,18 @@ def read_inputs(
     """
     with _as_file(path, form) as file:
         if isinstance(form, ImageFormat) and not file.is_dir():
-            yield _read_image_file(file, path, form)
+            x_NTD = read_image_file(file, form)
+            names = [str(path)] if len(x_NTD) == 1 else [f"{path}[{index}]" for index in range(len(x_NTD))]
+            yield Inputs(from_array(x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), tuple(names))
             return
         tokens = form.tokens if isinstance(form, TextFormat) else "characters"
         config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
         source = find_source(file, config, has_labels=False)._replace(name=str(path))
-        examples = source.read(problems or Problems(), form).examples
-        yield from _in_chunks(examples, form, own_name=None if path == file else (str(file), str(path)))
+        for chunk in _in_chunks(source.read(problems or Problems(), form).examples):
+            begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
+            flat, rows = Flat(np.concatenate([example.value_T for example in chunk]), begins), np.arange(len(chunk))
+            names = [example.place.replace(str(file), str(path), 1) for example in chunk]
+            yield Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
 
 
 def count_unknown(inputs: Split, form: Format) -> Counter[str]:
@@ -67,30 +71,18 @@ def count_unknown(inputs: Split, form: Format) -> Counter[str]:
     return Counter({chr(code): int(count_V[code]) for code in np.flatnonzero(count_V).tolist()})
 
 
-def _read_image_file(file: Path, path: Path, form: ImageFormat) -> Inputs:
-    x_NTD = read_image_file(file, form)
-    names = (str(path),) if len(x_NTD) == 1 else tuple(f"{path}[{index}]" for index in range(len(x_NTD)))
-    return Inputs(from_array(x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), names)
-
-
-def _in_chunks(examples: Iterable[Example], form: Format, *, own_name: tuple[str, str] | None) -> Iterator[Inputs]:
+def _in_chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
     chunk: list[Example] = []
     num_values = 0
-    for example in chain(examples, [None]):
-        if chunk and (example is None or num_values + example.value_T.size > CHUNK_VALUES):
-            yield _to_inputs(chunk, form, own_name)
+    for example in examples:
+        if chunk and num_values + example.value_T.size > CHUNK_VALUES:
+            yield chunk
             chunk, num_values = [], 0
-        if example is not None and len(example.value_T):
+        if len(example.value_T):
             chunk.append(example)
             num_values += example.value_T.size
-
-
-def _to_inputs(chunk: list[Example], form: Format, own_name: tuple[str, str] | None) -> Inputs:
-    begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
-    flat = Flat(np.concatenate([example.value_T for example in chunk]), begins)
-    rows = np.arange(len(chunk), dtype=np.int64)
-    names = [example.place if own_name is None else example.place.replace(*own_name, 1) for example in chunk]
-    return Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
+    if chunk:
+        yield chunk
 
 
 @contextmanager
@@ -111,10 +103,8 @@ def _find_suffix(file: Path, form: Format) -> str:
         return ".txt"
     with file.open("rb") as content:
         head = content.read(8)
-    for magic, suffix in MAGIC.items():
-        if head.startswith(magic):
-            return suffix
-    if isinstance(form, ImageFormat):
+    suffix = next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), ".ts")
+    if isinstance(form, ImageFormat) and suffix == ".ts":
         kinds = ", ".join(dict.fromkeys((*ARRAY_SUFFIXES, *PICTURE_SUFFIXES)))
         raise UsageError(f"standard input is no image or array; give one of {kinds}, or --stream for single steps")
-    return ".ts"
+    return suffix

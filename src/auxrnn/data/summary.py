@@ -21,7 +21,7 @@ from auxrnn.data.sequences import NO_LABEL, Split
 from auxrnn.data.sources import find_sources
 from auxrnn.data.splits import Division, divide
 from auxrnn.data.texts import TextFormat
-from auxrnn.errors import RunError, UsageError
+from auxrnn.errors import RunError
 
 MOST_NAMED = 3
 
@@ -77,11 +77,9 @@ def describe_division(dataset: Dataset, division: Division) -> str:
 
 def describe_skipped(dataset: Dataset) -> str:
     """Return how many examples were skipped, with the first of them; empty if none was."""
-    num_skipped, more = dataset.facts.num_skipped, dataset.facts.num_skipped - MOST_NAMED
-    if not num_skipped:
-        return ""
-    named = ", ".join(dataset.facts.skipped[:MOST_NAMED])
-    return f"{num_skipped:,} skipped: {named}{f', and {more:,} more' if more > 0 else ''}"
+    named, more = list(dataset.facts.skipped[:MOST_NAMED]), dataset.facts.num_skipped - MOST_NAMED
+    named += [f"and {more:,} more"] if more > 0 else []
+    return f"{dataset.facts.num_skipped:,} skipped: {', '.join(named)}" if named else ""
 
 
 def describe_alphabet(form: Format, train: Split) -> str:
@@ -93,16 +91,16 @@ def describe_alphabet(form: Format, train: Split) -> str:
 
 
 class Findings(NamedTuple):
-    """What was found in some data; without a table, nothing could be read at all."""
+    """What was found in some data; without facts, nothing could be read at all."""
 
-    table: Table | None
+    table: Table
     facts: Facts | None
     problems: Problems
 
     @property
     def length_N(self) -> Int64[np.ndarray, " N"]:
         """Length of each sequence."""
-        return np.zeros(0, dtype=np.int64) if self.table is None else np.diff(self.table.begin_N1)
+        return np.diff(self.table.begin_N1)
 
     @property
     def has_examples(self) -> bool:
@@ -116,35 +114,31 @@ class Findings(NamedTuple):
 
     def count_classes(self) -> dict[str, dict[str, int]]:
         """Count the examples of each split and class; those in no split count as training."""
-        if self.table is None or self.facts is None:
-            return {}
+        # The number of no label is -1, which is the last name.
+        names = [*(self.facts.class_names if self.facts else ()), "(no label)"]
         part_N = np.where(self.table.part_N == NO_PART, PARTS.index("train"), self.table.part_N)
-        num_classes = len(self.facts.class_names)
         counts: dict[str, dict[str, int]] = {}
         for number, part in enumerate(PARTS):
             label_N = self.table.label_N[part_N == number]
-            count_C = np.bincount(label_N[label_N != NO_LABEL], minlength=num_classes).tolist()
             if len(label_N):
-                named = dict(zip(self.facts.class_names, count_C, strict=True))
-                num_without = int((label_N == NO_LABEL).sum())
-                counts[part] = named | ({"(no label)": num_without} if num_without else {})
+                counted = zip(names, np.bincount(label_N % len(names), minlength=len(names)).tolist(), strict=True)
+                counts[part] = {name: count for name, count in counted if count or name != names[-1]}
         return counts
 
 
 def check(data: DataConfig) -> Findings:
     """Read everything that a config names, keep nothing, and note all problems instead of stopping at the first."""
-    problems = Problems(is_patient=True)
-    sources = find_sources(data)
-    table = facts = None
-    with Path(os.devnull).open("wb") as nowhere:
-        try:
+    problems, sources = Problems(is_patient=True), find_sources(data)
+    none = np.zeros(0, dtype=np.int64)
+    findings = Findings(Table(np.zeros(1, dtype=np.int64), none, none.astype(np.int8), none), None, problems)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
             table, facts = collect(sources, open_sources(sources, problems), nowhere, problems=problems)
-        except RunError as error:
-            problems.note(str(error))
-    if table is not None and len(table.label_N) and not problems.num_refused:
+        findings = Findings(table, facts, problems)
+    except RunError as error:
+        problems.note(str(error))
+    if findings.would_train:
         fraction = 0.0 if data.validation_fraction == "auto" else data.validation_fraction
-        try:
-            divide(table, replace(data, validation_fraction=fraction), seed=0)
-        except UsageError as error:
-            problems.note(str(error))
-    return Findings(table, facts, problems)
+        with problems.noting_errors():
+            divide(findings.table, replace(data, validation_fraction=fraction), seed=0)
+    return findings
