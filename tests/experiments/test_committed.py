@@ -8,7 +8,7 @@ import pytest
 from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs, find_outcome
 from auxrnn.experiments.jobs import Folders, plan
 from auxrnn.experiments.scales import find_scale
-from auxrnn.report.results_tables import outcome_markdown
+from auxrnn.report.pages import outcome_markdown
 
 RESULTS = Path(__file__).parents[2] / "results"
 COMMITTED = sorted((RESULTS / "desk").glob("*.md"))

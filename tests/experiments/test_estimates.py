@@ -12,7 +12,7 @@ from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs
 from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds, find_work, list_runs
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.scales import find_scale
-from auxrnn.report.run_records import RunRecord, write_record
+from auxrnn.report.records import RunRecord, write_record
 
 BASE = {"data": "mnist", "objective": "reconstruct", "pretrain_steps": 100, "train_steps": 200}
 PLAIN = {"objective": "none", "pretrain_steps": 0, "supervised_window": "full"}

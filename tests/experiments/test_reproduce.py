@@ -12,7 +12,7 @@ import pytest
 from auxrnn.experiments.catalog import EXPERIMENTS, find_jobs, find_outcome, find_title
 from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.scales import find_scale
-from auxrnn.report.run_records import read_record
+from auxrnn.report.records import read_record
 from command import Result, call, files_below
 
 

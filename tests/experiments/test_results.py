@@ -10,8 +10,8 @@ from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.results import test_error as error_of
 from auxrnn.experiments.scales import DBPEDIA, find_scale
+from auxrnn.report.records import RunRecord, write_record
 from auxrnn.report.results import Claim, Score, judge
-from auxrnn.report.run_records import RunRecord, write_record
 
 DESK_SCALE, PAPER_SCALE = (find_scale(name, Path("unused")) for name in ("desk", "paper"))
 UPPER, LOWER = ("upper", "MNIST"), ("lower", "MNIST")

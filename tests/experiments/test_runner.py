@@ -18,8 +18,7 @@ from auxrnn.config import unflatten
 from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.runner import Display, Runner
-from auxrnn.report.records import read_events
-from auxrnn.report.run_records import KEPT_OF_ENVIRONMENT, read_record
+from auxrnn.report.records import KEPT_OF_ENVIRONMENT, read_events, read_record
 
 GIGABYTE = 1_000_000_000
 NUM_OF_TABLE2 = 34

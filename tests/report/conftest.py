@@ -1,22 +1,25 @@
-import json
-
 import numpy as np
 import pytest
 
-from auxrnn.report.canvas import MemoryErrors
 from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow
-from auxrnn.report.records import Reconstructions
+from auxrnn.report.records import MemoryErrors, Reconstructions
 
 HEIGHT, WIDTH = 5, 4
+
+
+def make_row(name, title, window, num_steps, accuracy, seconds):
+    first = num_steps[0]
+    curve = {first + step: accuracy * step / num_steps[1] for step in range(10, num_steps[1] + 1, 10)}
+    return DemoRow(name, title, f"{title} in words", window, *num_steps, curve, seconds)
 
 
 @pytest.fixture
 def rows():
     return [
-        DemoRow("lstm_full", "LSTM, full", "corrected through all steps", "full", 0, 40, 71.3, 75.2),
-        DemoRow("lstm_truncated", "LSTM, truncated", "corrected through few", 28, 0, 40, 40.4, 31.0),
-        DemoRow("reconstruct", "r-LSTM", "rebuilds the past", 28, 20, 20, 93.6, 44.4),
-        DemoRow("predict", "p-LSTM", "predicts the future", 28, 20, 20, 90.9, 42.0),
+        make_row("lstm_full", "LSTM, full", "full", (0, 40), 71.3, 75.2),
+        make_row("lstm_truncated", "LSTM, truncated", 28, (0, 40), 40.4, 31.0),
+        make_row("reconstruct", "r-LSTM", 28, (20, 20), 93.6, 44.4),
+        make_row("predict", "p-LSTM", 28, (20, 20), 90.9, 42.0),
     ]
 
 
@@ -57,32 +60,3 @@ def reconstructions():
         height=HEIGHT,
         width=WIDTH,
     )
-
-
-@pytest.fixture
-def demo(tmp_path, rows, reconstructions):
-    """The folder of a finished demo."""
-    for row in rows:
-        write_run(tmp_path / row.name, row)
-    np.savez(tmp_path / "reconstructions.npz", **reconstructions._asdict())
-    return tmp_path
-
-
-def write_run(folder, row):
-    folder.mkdir()
-    phase = "joint" if row.pretrain_steps else "supervised"
-    events = [
-        {"event": "evaluation", "phase": "pretrain", "step": step, "total_step": step, "test_loss": 0.1}
-        for step in range(10, row.pretrain_steps + 1, 10)
-    ]
-    events += [
-        {
-            "event": "evaluation",
-            "phase": phase,
-            "step": step,
-            "total_step": row.pretrain_steps + step,
-            "test_accuracy": row.accuracy * step / row.train_steps,
-        }
-        for step in range(10, row.train_steps + 1, 10)
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))

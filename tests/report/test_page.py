@@ -11,8 +11,15 @@ from auxrnn.report.pages import write_demo_page
 
 
 @pytest.fixture
-def text(demo, rows, facts, errors):
-    return write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
+def write(tmp_path, rows, facts, errors, reconstructions):
+    """Writes the page into a folder, with some of its parts changed; returns its path."""
+    parts = {"rows": rows, "facts": facts, "errors": errors, "reconstructions": reconstructions}
+    return lambda **changes: write_demo_page(tmp_path, **(parts | changes))
+
+
+@pytest.fixture
+def text(write):
+    return write().read_text(encoding="utf-8")
 
 
 def test_the_page_needs_nothing_but_itself(text):
@@ -59,67 +66,39 @@ def test_one_sentence_compares_what_was_rebuilt_with_blank_paper_and_the_mean_di
     assert re.findall(r"[\d.]*\d", sentence.replace("(0 is white, 1 black)", "")) == numbers
 
 
-def test_text_from_outside_is_escaped(demo, rows, facts, errors):
+def test_text_from_outside_is_escaped(write, rows, facts):
     hostile = '<script>alert("&")</script>'
     rows = [row._replace(title=hostile, description=hostile) for row in rows]
     facts = facts._replace(
         title=hostile, dataset=hostile, command=hostile, run_commands=[hostile], versions=[(hostile, hostile)]
     )
-    text = write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
+    text = write(rows=rows, facts=facts).read_text(encoding="utf-8")
     assert "script" not in parse(text).tags
     assert text.count("&lt;script&gt;alert(&#34;&amp;&#34;)&lt;/script&gt;") >= 2 * len(rows) + 6
 
 
-def test_both_figures_come_wide_and_narrow_and_together_as_a_picture(text, demo):
+def test_both_figures_come_wide_and_narrow_and_together_as_a_picture(text, tmp_path):
     assert text.count("<svg") == 4
-    assert (demo / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert text.count('<div class="wide"><svg') == text.count('<div class="narrow"><svg') == 2
 
 
-def test_a_demo_without_reconstructions_has_no_memory_picture(demo, rows, facts, errors):
-    (demo / "reconstructions.npz").unlink()
-    text = write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
-    assert "What r-LSTM remembers" not in text
-    assert text.count("<svg") == 2
-
-
-def test_a_demo_without_records_still_has_its_table(tmp_path, rows, facts, errors):
-    text = write_demo_page(tmp_path, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
-    assert "<svg" not in text
-    assert "93.6 %" in text
-
-
-def test_a_cut_last_line_does_not_keep_the_page_from_being_written(demo, rows, facts, errors):
-    with (demo / "reconstruct" / "metrics.jsonl").open("a") as file:
-        file.write('{"event": "evaluation", "pha')
-    assert "93.6 %" in write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_text(encoding="utf-8")
-
-
-def test_the_page_is_written_aside_and_renamed(demo, rows, facts, errors, monkeypatch):
-    path = write_demo_page(demo, rows=rows, facts=facts, errors=errors)
+def test_the_page_is_written_aside_and_renamed_and_the_same_each_time(write, facts, tmp_path, monkeypatch):
+    path = write()
     before = path.read_bytes()
+    assert write().read_bytes() == before
 
     def fail(*_):
         raise OSError("power cut")
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(RunError, match="cannot write"):
-        write_demo_page(demo, rows=rows, facts=facts._replace(title="new"), errors=errors)
+        write(facts=facts._replace(title="new"))
     assert path.read_bytes() == before
-    monkeypatch.undo()
-    write_demo_page(demo, rows=rows, facts=facts._replace(title="new"), errors=errors)
-    assert "<h1>new</h1>" in path.read_text(encoding="utf-8")
-    assert [entry.name for entry in demo.glob("index.html*")] == ["index.html"]
-
-
-def test_the_same_records_give_the_same_page(demo, rows, facts, errors):
-    first, second = (write_demo_page(demo, rows=rows, facts=facts, errors=errors).read_bytes() for _ in range(2))
-    assert first == second
+    assert [entry.name for entry in tmp_path.glob("index.html*")] == ["index.html"]
 
 
 def test_matplotlib_is_imported_only_when_a_picture_is_drawn():
-    names = ("canvas", "pages", "records", "results", "results_tables", "run_records", "theme")
-    imports = "; ".join(f"import auxrnn.report.{name}" for name in names)
-    code = f"import sys; {imports}; print('matplotlib' in sys.modules)"
+    code = "import sys, auxrnn.report.pages, auxrnn.report.records; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

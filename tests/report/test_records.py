@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 from auxrnn.errors import RunError
-from auxrnn.report.records import read_curve, read_events, read_reconstructions
+from auxrnn.report.records import read_events, read_reconstructions
 
 EVENTS = [{"event": "train", "step": 1}, {"event": "evaluation", "step": 2, "note": "\u00e9"}]
 
 
 def write_lines(folder, events):
     (folder / "metrics.jsonl").write_text("".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events))
-
-
-def evaluation(total_step, accuracy, phase="joint"):
-    return {"event": "evaluation", "phase": phase, "total_step": total_step, "test_accuracy": accuracy}
 
 
 def test_events_come_back_in_the_order_written(tmp_path):
@@ -45,27 +41,14 @@ def test_damage_before_the_last_line_is_named(tmp_path):
         read_events(tmp_path)
 
 
-def test_a_curve_counts_pretraining_and_shows_no_accuracy_for_it(tmp_path):
-    pretraining = {"event": "evaluation", "phase": "pretrain", "total_step": 30, "test_loss": 1.0}
-    training = {"event": "train", "phase": "joint", "total_step": 35, "train_accuracy": 99.0}
-    write_lines(tmp_path, [pretraining, training, evaluation(40, 50.0), evaluation(50, 60.0)])
-    curve = read_curve(tmp_path, title="r-LSTM")
-    assert curve == ("r-LSTM", [40, 50], [50.0, 60.0], 30)
+@pytest.fixture
+def kept(tmp_path, reconstructions):
+    np.savez(tmp_path / "reconstructions.npz", **reconstructions._asdict())
+    return tmp_path / "reconstructions.npz"
 
 
-def test_a_repeated_step_counts_as_the_resumed_run_wrote_it(tmp_path):
-    write_lines(tmp_path, [evaluation(10, 20.0), evaluation(20, 30.0), evaluation(10, 21.0), evaluation(20, 31.0)])
-    curve = read_curve(tmp_path, title="LSTM")
-    assert (curve.steps, curve.accuracies) == ([10, 20], [21.0, 31.0])
-
-
-def test_an_accuracy_that_is_no_number_is_left_out(tmp_path):
-    write_lines(tmp_path, [evaluation(10, 20.0), evaluation(20, float("nan"))])
-    assert read_curve(tmp_path, title="LSTM").steps == [10]
-
-
-def test_reconstructions_come_back_as_written(demo, reconstructions):
-    found = read_reconstructions(demo / "reconstructions.npz")
+def test_reconstructions_come_back_as_written(kept, reconstructions):
+    found = read_reconstructions(kept)
     for name, wanted in reconstructions._asdict().items():
         np.testing.assert_array_equal(getattr(found, name), wanted)
     assert found.is_reversed is True
@@ -76,8 +59,22 @@ def test_no_reconstructions_are_no_failure(tmp_path):
 
 
 @pytest.mark.parametrize("keep", [0, 100, -30])
-def test_damaged_reconstructions_are_said_to_be_damaged(demo, keep):
-    path = demo / "reconstructions.npz"
-    path.write_bytes(path.read_bytes()[:keep])
+def test_damaged_reconstructions_are_said_to_be_damaged(kept, keep):
+    kept.write_bytes(kept.read_bytes()[:keep])
     with pytest.raises(RunError, match="is damaged"):
-        read_reconstructions(path)
+        read_reconstructions(kept)
+
+
+@pytest.mark.parametrize(("is_reversed", "first"), [(True, 0), (False, 1)])
+def test_predicted_pixels_stand_at_their_steps_and_errors_count_them_alone(reconstructions, is_reversed, first):
+    shown = reconstructions._replace(is_reversed=is_reversed)
+    predicted_KT = shown.find_predicted()
+    for k, (start, length) in enumerate(((5, 4), (15, 4), (0, 2))):
+        steps = range(start + first, start + first + length)
+        assert np.flatnonzero(~np.isnan(predicted_KT[k])).tolist() == list(steps)
+        np.testing.assert_array_equal(predicted_KT[k, steps], shown.reconstruction_KS[k, :length])
+    mean_image_T = np.linspace(0.2, 0.7, 20, dtype=np.float32)
+    is_predicted_KT = ~np.isnan(predicted_KT)
+    truth_P, guess_P = shown.image_KT[is_predicted_KT], np.broadcast_to(mean_image_T, (3, 20))[is_predicted_KT]
+    wanted = [((guess - truth_P) ** 2).mean() for guess in (predicted_KT[is_predicted_KT], 0.0, guess_P)]
+    assert shown.measure(mean_image_T) == pytest.approx(tuple(wanted), rel=1e-6)

@@ -196,7 +196,8 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
 
     from auxrnn.data.images import ImageFormat, permutation_order
     from auxrnn.data.texts import TextFormat
-    from auxrnn.report.data_pictures import draw_images, draw_series, draw_texts
+    from auxrnn.report.charts import to_png
+    from auxrnn.report.data_pictures import image_figure, series_figure, text_figure
 
     rank_N = np.zeros(train.num_examples, dtype=np.int64)
     for label in np.unique(train.label_N):
@@ -206,10 +207,11 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
     shown = [_show(train.select(np.array([row])), dataset, form) for row in chosen]
     if isinstance(form, ImageFormat):
         order_T = None if form.permutation is None else permutation_order(form.permutation, form.num_steps)
-        return draw_images(shown, size=form.size, order_T=order_T, title=title)
+        return to_png(image_figure(shown, size=form.size, order_T=order_T, title=title))
     if isinstance(form, TextFormat):
-        return draw_texts(shown, title=title, unknown=None if form.alphabet is None else len(form.alphabet))
-    return draw_series(shown, title=title)
+        unknown = None if form.alphabet is None else len(form.alphabet)
+        return to_png(text_figure(shown, title=title, unknown=unknown))
+    return to_png(series_figure(shown, title=title))
 
 
 def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":

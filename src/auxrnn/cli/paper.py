@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ALL = "all"
 STOPPED = 130
 PICTURES = "reconstructions.npz"
+NARROWEST = 100
+"""Columns of a terminal that the widest table needs."""
 
 
 @command(PAPER)
@@ -94,10 +96,12 @@ def reproduce(
     if workers < 1 or (seeds is not None and seeds < 1):
         raise UsageError("--workers and --seeds must be at least 1")
     import torch
+    from rich.console import Console
+    from rich.markdown import Markdown
 
     from auxrnn.experiments.jobs import Folders
     from auxrnn.experiments.scales import find_scale
-    from auxrnn.report.results_tables import outcome_text
+    from auxrnn.report.pages import outcome_markdown
 
     def choose(scale: ScaleName) -> tuple["Scale", Folders]:
         chosen = find_scale(scale, runs.absolute() / "made")
@@ -116,11 +120,13 @@ def reproduce(
     finally:
         # Also what was stopped leaves tables of all that is done.
         outcomes = _keep(found, chosen, folders)
+    console = Console()
+    console.width = max(console.width, NARROWEST)
     for outcome in outcomes:
         if json:
             print_json({"name": outcome.name, "done": outcome.num_done, "planned": outcome.num_planned})
         else:
-            print(outcome_text(outcome))
+            console.print(Markdown(outcome_markdown(outcome)))
     return code
 
 
@@ -302,7 +308,7 @@ def report(
 
 def _write_tables(folder: Path, outcomes: Sequence["Outcome"]) -> None:
     from auxrnn.files import write_aside
-    from auxrnn.report.results_tables import outcome_markdown
+    from auxrnn.report.pages import outcome_markdown
 
     for outcome in outcomes:
         write_aside(folder / f"{outcome.name}.md", outcome_markdown(outcome))
@@ -322,7 +328,7 @@ def _find_facts(scale: "Scale", folders: "Folders") -> "PageFacts":
     """Say what the records were made with, from the records themselves; where they differ, all of it."""
     from auxrnn.experiments.catalog import PAGE_ORDER, find_jobs
     from auxrnn.report.pages import PageFacts
-    from auxrnn.report.run_records import read_record
+    from auxrnn.report.records import read_record
 
     found = [record for path in sorted(folders.records.glob("*.json")) if (record := read_record(path)) is not None]
     environments = [record.environment for record in found]

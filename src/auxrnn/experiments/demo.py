@@ -25,9 +25,8 @@ from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
 from auxrnn.experiments.runner import Display, Runner
 from auxrnn.presets import LEARNING, METHOD
-from auxrnn.report.canvas import memory_errors
 from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow, write_demo_page
-from auxrnn.report.records import read_events
+from auxrnn.report.records import Reconstructions, read_events
 
 WINDOW = 28
 PRETRAIN_STEPS, TRAIN_STEPS, SMOKE_STEPS = 1200, 2800, 4
@@ -94,8 +93,9 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> DemoRes
             raise UsageError(f"{folder} holds a demo with other settings; choose another --out or remove that folder")
     if not all(runs.is_finished(folder / name) for name in planned):
         _train_all(folder, planned, console)
-    rows, errors = [_make_row(folder, name, planned[name]) for name in SHOWN], _keep_memory(folder)
-    page = write_demo_page(folder, rows=rows, facts=_find_facts(folder, planned), errors=errors)
+    rows, facts = [_make_row(folder, name, planned[name]) for name in SHOWN], _find_facts(folder, planned)
+    shown, errors = _keep_memory(folder)
+    page = write_demo_page(folder, rows=rows, facts=facts, reconstructions=shown, errors=errors)
     return DemoResult(rows, errors, page)
 
 
@@ -112,20 +112,20 @@ def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console)
         raise RunError(f"training {name} failed ({reason}); {folder / name}.log has everything it said")
 
 
-def _keep_memory(folder: Path) -> DemoErrors:
-    """Keep what r-LSTM rebuilds of some test digits, and return how well it does that on them and on all."""
+def _keep_memory(folder: Path) -> tuple[Reconstructions, DemoErrors]:
+    """Keep and return what r-LSTM rebuilds of some test digits, and how well it does that on them and on all."""
     run_folder = folder / "reconstruct"
     test = runs.load_split(run_folder, "test")
     mean_image_T = find_mean_image(runs.load_split(run_folder, "train"))
     anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
     shown = keep_reconstructions(run_folder, test, anchor_K, path=folder / "reconstructions.npz")
     on_test = measure_split(run_folder, test, anchor_K, mean_image_T=mean_image_T)
-    return DemoErrors(memory_errors(shown, mean_image_T), on_test)
+    return shown, DemoErrors(shown.measure(mean_image_T), on_test)
 
 
 def _make_row(folder: Path, name: str, config: RunConfig) -> DemoRow:
     (title, description, _, window), schedule = SYSTEMS[name], config.schedule
-    last = [event for event in read_events(folder / name) if event["event"] == "evaluation"][-1]
+    evaluations = [event for event in read_events(folder / name) if event["event"] == "evaluation"]
     return DemoRow(
         name=name,
         title=title,
@@ -133,8 +133,8 @@ def _make_row(folder: Path, name: str, config: RunConfig) -> DemoRow:
         window=window,
         pretrain_steps=schedule.pretrain_steps or 0,
         train_steps=schedule.train_steps or 0,
-        accuracy=last["test_accuracy"],
-        seconds=last["seconds"],
+        curve={event["total_step"]: event["test_accuracy"] for event in evaluations if "test_accuracy" in event},
+        seconds=evaluations[-1]["seconds"],
     )
 
 

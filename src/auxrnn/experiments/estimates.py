@@ -19,7 +19,7 @@ from auxrnn.experiments import table1
 from auxrnn.experiments.catalog import find_jobs
 from auxrnn.experiments.jobs import Folders, Task, plan
 from auxrnn.experiments.scales import Scale
-from auxrnn.report.run_records import read_record
+from auxrnn.report.records import read_record
 from auxrnn.training.cost import estimate_growth, find_longest, time_step
 from auxrnn.training.loop import Session
 

@@ -12,8 +12,8 @@ from auxrnn.config import RunConfig, Window
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import DOGS, PAPER_SEGMENT, PAPER_SIDES, PAPER_WINDOW, SINGLE, Scale, shown_as
+from auxrnn.report.records import RunRecord
 from auxrnn.report.results import Claim, LineChart
-from auxrnn.report.run_records import RunRecord
 
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 ROWS, HELPED = (LSTM, R, P, R_MANY, TRANSFORMER), (R, P, R_MANY)

@@ -10,8 +10,8 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown, test_accuracy
 from auxrnn.experiments.scales import CIFAR10, Scale
+from auxrnn.report.records import RunRecord
 from auxrnn.report.results import Claim, Grid, Row
-from auxrnn.report.run_records import RunRecord
 
 LSTM, R, P = table2.LSTM_FULL, table2.R_CUT, table2.P_CUT
 PAPER = {

@@ -20,9 +20,7 @@ from auxrnn.data.sequences import Split, in_order
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.files import write_aside
 from auxrnn.models.network import Network
-from auxrnn.report.canvas import MemoryErrors, memory_errors
-from auxrnn.report.records import Reconstructions
-from auxrnn.report.run_records import read_record
+from auxrnn.report.records import MemoryErrors, Reconstructions, read_record
 from auxrnn.structs import Segments
 
 NUM_PICTURES = 8
@@ -98,4 +96,4 @@ def measure_split(
 ) -> MemoryErrors:
     """Return the errors of rebuilding every image of a split from each of the anchors."""
     rebuilt = (rebuild(run_folder, images, anchor.expand(images.num_examples)) for anchor in anchor_K)
-    return MemoryErrors(*np.mean([memory_errors(each, mean_image_T) for each in rebuilt], axis=0).tolist())
+    return MemoryErrors(*np.mean([each.measure(mean_image_T) for each in rebuilt], axis=0).tolist())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.scales import Scale
+from auxrnn.report.records import RunRecord, read_record
 from auxrnn.report.results import (
     BarChart,
     Cell,
@@ -22,7 +23,6 @@ from auxrnn.report.results import (
     judge,
     to_line,
 )
-from auxrnn.report.run_records import RunRecord, read_record
 
 ACCURACY = "test accuracy, %"
 FEWEST_SEEDS = 3

@@ -26,8 +26,14 @@ from auxrnn.config import flatten, to_data_flags, to_flags
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.scales import NOTHING
 from auxrnn.progress import describe_seconds, make_bars
-from auxrnn.report.records import read_events
-from auxrnn.report.run_records import RunRecord, record_training, strip_environment, strip_settings, write_record
+from auxrnn.report.records import (
+    RunRecord,
+    read_events,
+    record_training,
+    strip_environment,
+    strip_settings,
+    write_record,
+)
 
 POLL_SECONDS = 0.2
 STOP = threading.Event()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Scale
+from auxrnn.report.records import RunRecord
 from auxrnn.report.results import Grid, Row
-from auxrnn.report.run_records import RunRecord
 
 PAPER = {
     MNIST: (784, 10, 60_000),

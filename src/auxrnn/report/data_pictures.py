@@ -1,42 +1,35 @@
-"""Pictures of data as PNG: some examples as a person sees them, and as the model reads them.
+"""Pictures of data: some examples as a person sees them, and as the model reads them.
 
-Dimension letters: `T` steps, `D` channels of a step, `C` red, green and blue, `P` points of a curve.
+Dimension letters: `T` steps, `D` channels of a step, `C` red, green and blue.
 """
 
 import textwrap
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from jaxtyping import Float, Float32, Int, Shaped
+from jaxtyping import Float32, Int, Shaped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from auxrnn.report import theme
-from auxrnn.report.charts import WIDE, add_title, new_figure, to_png
+from auxrnn.report.charts import WIDE, add_legend, add_title, new_figure
 
-MOST_EXAMPLES = 8
+MOST_EXAMPLES, MOST_CHANNELS = 8, 8
 MOST_STEPS = 2400
-"""What can be told apart on the width of a picture; of longer images both ends are shown."""
-CHANNELS = {"red": "#b3261e", "green": "#007a58", "blue": "#1f5fbf"}
-MOST_CHANNELS = 8
-MOST_POINTS = 4000
+"""Pixels that can be told apart on the width of a picture."""
+RGB = {"red": "#b3261e", "green": "#007a58", "blue": "#1f5fbf"}
 FEW_STEPS = 60
-TITLE_LETTERS = 60
-LINE_LETTERS = 114
-MOST_LINES = 4
-NUM_CELLS = 49
-NUM_LAST = 12
-BREAK_CELLS = 2
+TITLE_LETTERS, LINE_LETTERS, MOST_LINES = 60, 114, 4
+NUM_CELLS, NUM_LAST = 49, 12
+"""Steps of a text that there is room for, and how many of them are its last ones if it is longer."""
 NUM_ASCII = 128
-BOX = "\u25af"
-ELLIPSIS = "\u2026"
-PART_OF_LETTER = "\u00b7"
+BOX, ELLIPSIS, PART_OF_LETTER = "\u25af", "\u2026", "\u00b7"
 VISIBLE = {" ": "\u2423", "\n": "\u21b5", "\r": "\u21b5", "\t": "\u21e5"}
 """What stands for a step that is a blank, the end of a line or a tabulator."""
 UNKNOWN_GROUND = "#fdebd8"
@@ -53,113 +46,138 @@ class Shown(NamedTuple):
     """For texts, as it is read."""
 
 
-def draw_images(
-    shown: Sequence[Shown], *, size: tuple[int, int], order_T: Int[np.ndarray, " T"] | None, title: str
-) -> bytes:
-    """Draw up to 8 images of a height and width, and beside each its pixels in the order in which they are read.
-
-    `order_T` is a permutation: step `t` is the pixel `order_T[t]`, counted row by row. Of long sequences both ends are
-    shown.
-    """
-    return to_png(image_figure(shown, size=size, order_T=order_T, title=title))
-
-
-def draw_texts(shown: Sequence[Shown], *, title: str, unknown: int | None = None) -> bytes:
-    """Draw up to 8 texts, and below each its first and last steps with their tokens.
-
-    `unknown` is the token that all characters outside of the alphabet share; their steps are marked. None for bytes.
-    """
-    return to_png(text_figure(shown, title=title, unknown=unknown))
-
-
-def draw_series(shown: Sequence[Shown], *, title: str) -> bytes:
-    """Draw up to 8 series, their channels as curves; they end together, as in a batch."""
-    return to_png(series_figure(shown, title=title))
-
-
 @matplotlib.rc_context(theme.STYLE)
 def image_figure(
     shown: Sequence[Shown], *, size: tuple[int, int], order_T: Int[np.ndarray, " T"] | None, title: str
 ) -> Figure:
-    """Draw each image, and beside it its steps as colors and as curves."""
+    """Draw up to 8 images of a height and width, and beside each its pixels in the order in which they are read.
+
+    `order_T` is a permutation: step `t` is the pixel `order_T[t]`, counted row by row.
+    """
     examples = _choose(shown)
-    num_steps, num_channels = examples[0].value_T.shape
+    num_steps = len(examples[0].value_T)
     order = "pixels row by row" if order_T is None else "pixels in one shuffled order, the same for all"
-    stretches = [slice(0, num_steps)]
-    if num_steps > MOST_STEPS:
-        stretches = [slice(0, MOST_STEPS // 2), slice(num_steps - MOST_STEPS // 2, num_steps)]
-        order = f"{order}; shown are the first and last {MOST_STEPS // 2:,}" + (" (orange)" if order_T is None else "")
-    figure = new_figure(WIDE, 100.0 * len(examples) + 90.0)
-    add_title(figure, _cut(title, 80))
-    _add_caption(figure, f"Each image, and the {num_steps:,} steps that the model reads: its {order}")
-    if num_channels == len(CHANNELS):
-        _add_legend(figure, [Line2D([], [], color=color, label=name) for name, color in CHANNELS.items()])
-    widths, heights = [1.0, *[9 / len(stretches)] * len(stretches)], [1, 6] * len(examples)
-    grid = figure.add_gridspec(len(heights), len(widths), width_ratios=widths, height_ratios=heights)
-    for row, example in enumerate(examples):
-        picture = figure.add_subplot(grid[2 * row : 2 * row + 2, 0])
-        _draw_image(picture, example, size=size, order_T=order_T, marked=stretches if len(stretches) > 1 else [])
-        for column, steps in enumerate(stretches, start=1):
-            strip, curves = (figure.add_subplot(grid[2 * row + part, column]) for part in range(2))
-            color_TC = _to_colors(example.value_T[steps])
-            strip.imshow(color_TC[None], extent=(steps.start, steps.stop, 0, 1), interpolation="none", aspect="auto")
-            strip.set_axis_off()
-            strip.set_title(_cut(example.title, TITLE_LETTERS) if column == 1 else "", color=theme.color("ink"), pad=4)
-            _draw_pixels(curves, example.value_T[steps], start=steps.start)
-            _number_steps(curves, "step" if row == len(examples) - 1 else None)
+    order += f"; shown are the first {MOST_STEPS:,}" if num_steps > MOST_STEPS else ""
+    caption = f"Each image, and the {num_steps:,} steps that the model reads: its {order}"
+    figure = _new_picture(100.0 * len(examples) + 90.0, title, caption)
+    grid = figure.subplots(len(examples), 2, squeeze=False, width_ratios=(1, 9))
+    for (picture, steps), example in zip(grid, examples, strict=True):
+        color_TC = _to_colors(example.value_T)
+        image_TC = np.empty_like(color_TC)
+        image_TC[slice(None) if order_T is None else order_T] = color_TC
+        picture.imshow(image_TC.reshape(*size, 3), interpolation="none")
+        picture.set_axis_off()
+        _draw_pixels(steps, example.value_T[:MOST_STEPS], color_TC[:MOST_STEPS])
+        steps.set_title(_cut(example.title, TITLE_LETTERS), color=theme.color("ink"), pad=4)
+        _number_steps(steps, "step" if example is examples[-1] else None)
+        steps.set_yticks([])
+    add_legend(figure, "outside lower right", num_columns=MOST_CHANNELS + 1)
+    return figure
+
+
+def _draw_pixels(axes: Axes, value_TD: Float32[np.ndarray, "T D"], color_TC: Float32[np.ndarray, "T C"]) -> None:
+    """Draw the one channel of gray images as an area and several as lines, and above them the pixels as they look."""
+    num_steps, num_channels = value_TD.shape
+    axes.set_facecolor(theme.color("band"))
+    if num_channels == 1:
+        value_T = np.append(value_TD[:, 0], value_TD[-1, 0])
+        axes.fill_between(np.arange(num_steps + 1), value_T, step="post", color=theme.color("ink"), linewidth=0)
+    else:
+        looks = list(RGB.items()) if num_channels == len(RGB) else [_look(each) for each in range(num_channels)]
+        for channel, (name, color) in enumerate(looks):
+            axes.plot(np.arange(num_steps) + 0.5, value_TD[:, channel], color=color, linewidth=0.7, label=name)
+    axes.imshow(color_TC[None], extent=(0, num_steps, 1.15, 1.35), interpolation="none", aspect="auto")
+    axes.axhspan(1.04, 1.15, color=theme.color("paper"), linewidth=0)
+    axes.set(xlim=(0, num_steps), ylim=(-0.04, 1.35))
+
+
+def _to_colors(value_TD: Float32[np.ndarray, "T D"]) -> Float32[np.ndarray, "T C"]:
+    """Return pixels as they look; those of other than three channels are gray, as bright as their mean."""
+    clipped_TD: Float32[np.ndarray, "T D"] = np.clip(value_TD, 0, 1)
+    return clipped_TD if value_TD.shape[1] == len(RGB) else clipped_TD.mean(axis=1, keepdims=True).repeat(3, axis=1)
+
+
+@matplotlib.rc_context(theme.STYLE)
+def series_figure(shown: Sequence[Shown], *, title: str) -> Figure:
+    """Draw up to 8 series of any lengths, their channels as curves on one scale; they end together, as in a batch."""
+    examples = _choose(shown)
+    num_channels = examples[0].value_T.shape[1]
+    values = "values" if num_channels <= MOST_CHANNELS else f"first {MOST_CHANNELS} of {num_channels} channels"
+    longest = max(len(example.value_T) for example in examples)
+    figure = _new_picture(110.0 * len(examples) + 100.0, title, f"The {values} that the model reads")
+    grid = figure.subplots(len(examples), squeeze=False, sharex=True, sharey=True)
+    for axes, example in zip(grid.flat, examples, strict=True):
+        num_steps = len(example.value_T)
+        axes.set(facecolor=theme.color("band"), xlim=(-longest, 0))
+        for channel in range(min(num_channels, MOST_CHANNELS)):
+            name, color = _look(channel)
+            (line,) = axes.plot(np.arange(num_steps) - num_steps + 0.5, example.value_T[:, channel], color=color)
+            line.set(linewidth=1.2, linestyle="-" if channel < theme.NUM_SERIES else (0, (4, 1.5)), zorder=4)
+            line.set(marker="o" if longest <= FEW_STEPS or num_steps == 1 else "", markersize=3)
+            line.set_label(name if num_channels > 1 else "")
+        if num_steps < longest:
+            look: dict[str, Any] = {"facecolor": theme.color("paper"), "edgecolor": theme.color("rule")}
+            axes.axvspan(-longest, -num_steps, hatch="////", linewidth=0, zorder=2, **look, label="padding")
+        _name_example(axes, example)
+        _number_steps(axes, "steps before the end" if example is examples[-1] else None)
+    add_legend(figure, "outside lower right", num_columns=MOST_CHANNELS + 1)
     return figure
 
 
 @matplotlib.rc_context(theme.STYLE)
-def text_figure(shown: Sequence[Shown], *, title: str, unknown: int | None) -> Figure:
-    """Draw texts with their first and last steps; those whose token is `unknown` are marked."""
+def text_figure(shown: Sequence[Shown], *, title: str, unknown: int | None = None) -> Figure:
+    """Draw up to 8 texts, and below each its first and last steps with their tokens.
+
+    `unknown` is the token that all characters outside of the alphabet share; their steps are marked. None for bytes.
+    """
     examples = _choose(shown)
     texts = [_wrap(example.text or "") for example in examples]
-    figure = new_figure(WIDE, 90.0 + sum(76.0 + 18.0 * len(lines) for lines in texts))
     what = "bytes" if unknown is None else "characters"
-    add_title(figure, _cut(title, 80))
-    _add_caption(figure, f"Each text, and the first and last {what} that the model reads, with their tokens")
-    if unknown is not None:
-        _add_legend(figure, [Line2D([], [], color=UNKNOWN_GROUND, linewidth=9, label="not in the alphabet")])
+    caption = f"Each text, and the first and last {what} that the model reads, with their tokens"
+    figure = _new_picture(90.0 + sum(76.0 + 18.0 * len(lines) for lines in texts), title, caption)
     heights = [len(lines) + 2.2 for lines in texts]
     grid = figure.subplots(len(examples), squeeze=False, height_ratios=heights)
     for axes, example, lines, height in zip(grid.flat, examples, texts, heights, strict=True):
         axes.set_axis_off()
         axes.set(xlim=(0, NUM_CELLS), ylim=(height, 0))
         _name_example(axes, example)
-        for number, line in enumerate(lines):
-            axes.text(0, number + 0.5, line, family="monospace", color=theme.color("muted"), va="center", clip_on=True)
-        _draw_steps(axes, lay_out_steps(example, unknown=unknown), top=height - 2)
+        text = axes.text(0, 0.1, "\n".join(lines), family="monospace", va="top", linespacing=1.45, clip_on=True)
+        text.set_color(theme.color("muted"))
+        _draw_steps(axes, example, unknown=unknown, top=height - 2)
+    add_legend(figure, "outside lower right", num_columns=MOST_CHANNELS + 1)
     return figure
 
 
-@matplotlib.rc_context(theme.STYLE)
-def series_figure(shown: Sequence[Shown], *, title: str) -> Figure:
-    """Draw series of one number of channels and any lengths, on one scale, aligned at their ends."""
-    examples = _choose(shown)
-    num_channels = examples[0].value_T.shape[1]
-    values = "values" if num_channels <= MOST_CHANNELS else f"first {MOST_CHANNELS} of {num_channels} channels"
-    longest = max(len(example.value_T) for example in examples)
-    is_padded = any(len(example.value_T) < longest for example in examples)
-    figure = new_figure(WIDE, 110.0 * len(examples) + 100.0)
-    add_title(figure, _cut(title, 80))
-    _add_caption(
-        figure, f"The {values} that the model reads" + (", aligned on the right as in a batch" if is_padded else "")
-    )
-    grid = figure.subplots(len(examples), squeeze=False, sharex=True, sharey=True)
-    for axes, example in zip(grid.flat, examples, strict=True):
-        axes.set_facecolor(theme.color("band"))
-        axes.set_xlim(-longest, 0)
-        _name_example(axes, example)
-        _draw_padding(axes, num_steps=len(example.value_T), longest=longest)
-        _draw_channels(axes, example.value_T, is_marked=longest <= FEW_STEPS or len(example.value_T) == 1)
-        _number_steps(axes, "steps before the end" if example is examples[-1] else None)
-    if num_channels > 1:
-        lines = grid[0, 0].lines
-        for number, line in enumerate(lines, start=1):
-            line.set_label(f"channel {number}" if number == 1 else str(number))
-        _add_legend(figure, lines)
-    return figure
+def _draw_steps(axes: Axes, example: Shown, *, unknown: int | None, top: float) -> None:
+    for cell, step in enumerate(choose_steps(len(example.value_T))):
+        if step is None:
+            axes.text(cell + 0.5, top + 1.2, ELLIPSIS, color=theme.color("muted"), ha="center")
+            continue
+        token, letter = int(example.value_T[step]), spell(example, step, is_bytes=unknown is None)
+        is_unknown = token == unknown
+        ink, muted = (theme.color("mark" if is_unknown else name) for name in ("ink", "muted"))
+        ground = Rectangle((cell + 0.03, top), 0.94, 2, linewidth=0, label="not in the alphabet" if is_unknown else "")
+        ground.set_facecolor(UNKNOWN_GROUND if is_unknown else theme.color("band"))
+        axes.add_patch(ground)
+        axes.text(cell + 0.5, top + 0.9, letter, family="monospace", color=ink, ha="center")
+        axes.text(cell + 0.5, top + 1.7, str(token), size=7.5, color=muted, ha="center")
+
+
+def choose_steps(num_steps: int) -> list[int | None]:
+    """Return the steps that there is room for: all, or the first and the last around a gap, which is None."""
+    if num_steps <= NUM_CELLS:
+        return list(range(num_steps))
+    return [*range(NUM_CELLS - 1 - NUM_LAST), None, *range(num_steps - NUM_LAST, num_steps)]
+
+
+def spell(example: Shown, step: int, *, is_bytes: bool) -> str:
+    """Return the letter of a step; none where the text does not have a character per step."""
+    if is_bytes:
+        letter = chr(int(example.value_T[step]))
+        return PART_OF_LETTER if ord(letter) >= NUM_ASCII else VISIBLE.get(letter) or clean(letter)
+    if example.text is None or len(example.text) != len(example.value_T):
+        return ""
+    return VISIBLE.get(example.text[step]) or clean(example.text[step])
 
 
 def _choose(shown: Sequence[Shown]) -> Sequence[Shown]:
@@ -168,12 +186,16 @@ def _choose(shown: Sequence[Shown]) -> Sequence[Shown]:
     return shown[:MOST_EXAMPLES]
 
 
-def _add_caption(figure: Figure, text: str) -> None:
-    figure.supxlabel(text, x=0.005, ha="left", size="small", color=theme.color("muted"))
+def _new_picture(height: float, title: str, caption: str) -> Figure:
+    figure = new_figure(WIDE, height)
+    add_title(figure, _cut(title, 80))
+    figure.supxlabel(caption, x=0.005, ha="left", size="small", color=theme.color("muted"))
+    return figure
 
 
-def _add_legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    figure.legend(handles=handles, loc="outside lower right", ncols=len(handles), handlelength=1.2, columnspacing=1.2)
+def _look(channel: int) -> tuple[str, str]:
+    """Return what a channel is called and its color."""
+    return f"channel {channel + 1}" if channel == 0 else str(channel + 1), theme.color(theme.series(channel))
 
 
 def _name_example(axes: Axes, example: Shown) -> None:
@@ -191,132 +213,7 @@ def _number_steps(axes: Axes, name: str | None) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{abs(step):,.0f}"))
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
-    if name is not None:
-        axes.set_xlabel(name, size="small")
-
-
-def _draw_image(
-    axes: Axes,
-    example: Shown,
-    *,
-    size: tuple[int, int],
-    order_T: Int[np.ndarray, " T"] | None,
-    marked: Sequence[slice],
-) -> None:
-    color_TC = _to_colors(example.value_T)
-    image_TC = np.empty_like(color_TC)
-    image_TC[slice(None) if order_T is None else order_T] = color_TC
-    axes.imshow(image_TC.reshape(*size, 3), interpolation="none")
-    axes.set_axis_off()
-    for steps in marked if order_T is None else ():
-        rows = (steps.start / size[1] - 0.5, steps.stop / size[1] - 0.5)
-        axes.plot([-0.06 * max(size)] * 2, rows, color=theme.color("mark"), linewidth=4, solid_capstyle="butt")
-        axes.lines[-1].set_clip_on(False)
-    axes.set(xlim=(-0.5, size[1] - 0.5), ylim=(size[0] - 0.5, -0.5))
-
-
-def _draw_pixels(axes: Axes, value_TD: Float32[np.ndarray, "T D"], *, start: int) -> None:
-    """Draw the one channel of gray images as an area, and several as lines."""
-    num_steps, num_channels = value_TD.shape
-    step_T = np.arange(start, start + num_steps + 1)
-    axes.set_facecolor(theme.color("band"))
-    axes.grid(visible=False)
-    axes.set(xlim=(start, start + num_steps), yticks=[])
-    axes.set_ylim(min(-0.04, float(value_TD.min())), max(1.04, float(value_TD.max())))
-    axes.tick_params(labelleft=False)
-    if num_channels == 1:
-        value_T = np.append(value_TD[:, 0], value_TD[-1, 0])
-        axes.fill_between(step_T, value_T, step="post", color=theme.color("ink"), linewidth=0)
-        return
-    colors = list(CHANNELS.values()) if num_channels == len(CHANNELS) else list(map(_color, range(num_channels)))
-    for channel, color in enumerate(colors):
-        axes.plot(step_T[:-1] + 0.5, value_TD[:, channel], color=color, linewidth=0.7, alpha=0.9)
-
-
-def _to_colors(value_TD: Float32[np.ndarray, "T D"]) -> Float[np.ndarray, "T C"]:
-    """Return pixels as they look; those of other than three channels are gray, as bright as their mean."""
-    clipped_TD: Float32[np.ndarray, "T D"] = np.clip(value_TD, 0, 1)
-    return clipped_TD if value_TD.shape[1] == 3 else clipped_TD.mean(axis=1, keepdims=True).repeat(3, axis=1)
-
-
-def _color(channel: int) -> str:
-    return theme.color(theme.series(channel))
-
-
-def _draw_padding(axes: Axes, *, num_steps: int, longest: int) -> None:
-    """Hatch what lies before the first step of a shorter series, and say so where there is room."""
-    if num_steps == longest:
-        return
-    pale, white = theme.color("rule"), theme.color("paper")
-    axes.axvspan(-longest, -num_steps, facecolor=white, hatch="////", edgecolor=pale, linewidth=0, zorder=2)
-    if num_steps < 0.9 * longest:
-        place = ((longest - num_steps) / longest / 2, 0.5)
-        text = axes.text(*place, "padding", transform=axes.transAxes, size="small", ha="center", va="center", zorder=3)
-        text.set(color=theme.color("muted"), bbox={"facecolor": white, "edgecolor": "none", "pad": 2})
-
-
-def _draw_channels(axes: Axes, value_TD: Float32[np.ndarray, "T D"], *, is_marked: bool) -> None:
-    """Draw the channels; those beyond the colors of the theme begin again, dashed."""
-    for channel in range(min(value_TD.shape[1], MOST_CHANNELS)):
-        step_P, value_P = thin(value_TD[:, channel], most=MOST_POINTS)
-        (line,) = axes.plot(step_P - len(value_TD) + 0.5, value_P, color=_color(channel), linewidth=1.2, zorder=4)
-        is_solid = channel < len(theme.SERIES)
-        line.set(marker="o" if is_marked else "", markersize=3, linestyle="-" if is_solid else (0, (4, 1.5)))
-
-
-def thin(value_T: Float32[np.ndarray, " T"], *, most: int) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
-    """Return the points of a curve: all, or the least and greatest of as many stretches as make `most` points."""
-    step_T = np.arange(len(value_T), dtype=np.float64)
-    if len(value_T) <= most:
-        return step_T, value_T.astype(np.float64)
-    edges = np.linspace(0, len(value_T), most // 2 + 1).astype(np.int64)
-    least, greatest = np.minimum.reduceat(value_T, edges[:-1]), np.maximum.reduceat(value_T, edges[:-1])
-    return np.repeat(step_T[edges[:-1]], 2), np.stack([least, greatest], axis=1).ravel().astype(np.float64)
-
-
-class Step(NamedTuple):
-    """One step of a text as it is drawn; `cell` is its place in the strip, from the left."""
-
-    cell: int
-    letter: str
-    token: int
-    is_unknown: bool
-
-
-def lay_out_steps(example: Shown, *, unknown: int | None) -> list[Step]:
-    """Return the steps that there is room for: all, or the first and the last with a gap between."""
-    num_steps = len(example.value_T)
-    cells = {step: step for step in range(min(num_steps, NUM_CELLS))}
-    if num_steps > NUM_CELLS:
-        cells = {step: step for step in range(NUM_CELLS - BREAK_CELLS - NUM_LAST)}
-        cells |= {num_steps - back: NUM_CELLS - back for back in range(NUM_LAST, 0, -1)}
-    steps = []
-    for step, cell in cells.items():
-        token = int(example.value_T[step])
-        steps.append(Step(cell, _spell(example, step, is_bytes=unknown is None), token, token == unknown))
-    return steps
-
-
-def _spell(example: Shown, step: int, *, is_bytes: bool) -> str:
-    """Return the letter of a step; none where the text does not have a character per step."""
-    if is_bytes:
-        letter = chr(int(example.value_T[step]))
-        return PART_OF_LETTER if ord(letter) >= NUM_ASCII else VISIBLE.get(letter) or clean(letter)
-    if example.text is None or len(example.text) != len(example.value_T):
-        return ""
-    return VISIBLE.get(example.text[step]) or clean(example.text[step])
-
-
-def _draw_steps(axes: Axes, steps: Sequence[Step], *, top: float) -> None:
-    for is_unknown, ground in ((False, theme.color("band")), (True, UNKNOWN_GROUND)):
-        cells = [(step.cell + 0.03, 0.94) for step in steps if step.is_unknown == is_unknown]
-        axes.broken_barh(cells, (top, 2), facecolors=ground, edgecolors="none")
-    for step in steps:
-        ink, muted = (theme.color(name) for name in (("mark", "mark") if step.is_unknown else ("ink", "muted")))
-        axes.text(step.cell + 0.5, top + 0.9, step.letter, family="monospace", color=ink, ha="center")
-        axes.text(step.cell + 0.5, top + 1.7, str(step.token), size=7.5, color=muted, ha="center")
-    if steps and steps[-1].cell > len(steps):
-        axes.text(NUM_CELLS - NUM_LAST - BREAK_CELLS / 2, top + 1.2, ELLIPSIS, color=theme.color("muted"), ha="center")
+    axes.set_xlabel(name or "", size="small")
 
 
 def clean(text: str) -> str:

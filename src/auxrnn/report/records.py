@@ -1,11 +1,12 @@
-"""What runs leave behind, read back: the lines of `metrics.jsonl` and the segments that r-LSTM rebuilt.
+"""What runs leave behind, read back: events, the record of a finished job, and segments that an r-LSTM reconstructed.
 
-Adds `K`, the test examples that are shown.
+Run folders hold weights and checkpoints and stay where they were made. A record is a small JSON file with settings,
+scores and cost; tables are made from nothing else. Adds `K`, the test images that were reconstructed.
 """
 
 import json
-import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,33 +14,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from auxrnn.errors import RunError
+from auxrnn.files import write_aside
 
-
-class Curve(NamedTuple):
-    """Test accuracy in percent over one run; `steps` count the updates of both phases."""
-
-    title: str
-    steps: list[int]
-    accuracies: list[float]
-    pretrain_steps: int
-
-
-class Reconstructions(NamedTuple):
-    """Segments that r-LSTM rebuilt from its state at an anchor: steps `start` to `start + length` of each example.
-
-    `reconstruction_KS` holds the `length` predicted values in reading order. The step that was given instead of
-    predicted is the last of the segment if `is_reversed`, else the first.
-    """
-
-    image_KT: Float[np.ndarray, "K T"]
-    anchor_K: Int[np.ndarray, " K"]
-    start_K: Int[np.ndarray, " K"]
-    length_K: Int[np.ndarray, " K"]
-    reconstruction_KS: Float[np.ndarray, "K S"]
-    label_K: Int[np.ndarray, " K"]
-    is_reversed: bool
-    height: int
-    width: int
+LEFT_OUT = ("data_dir", "test_data", "unlabeled", "init_from", "format")
+"""Settings that name folders of the machine, or belong to the run folder."""
+KEPT_OF_ENVIRONMENT = ("versions", "python", "threads", "device", "lstm", "commit")
 
 
 def read_events(run_folder: Path) -> list[dict[str, Any]]:
@@ -59,27 +38,134 @@ def read_events(run_folder: Path) -> list[dict[str, Any]]:
     return events
 
 
-def read_curve(run_folder: Path, *, title: str) -> Curve:
-    """Return the test accuracies of a run; where a resumed run repeats a step, the later line counts."""
-    accuracies: dict[int, float] = {}
-    pretrain_steps = 0
-    for event in read_events(run_folder):
-        if event.get("phase") == "pretrain":
-            pretrain_steps = max(pretrain_steps, event["total_step"])
-        elif event.get("event") == "evaluation" and math.isfinite(event.get("test_accuracy", math.nan)):
-            accuracies[event["total_step"]] = event["test_accuracy"]
-    steps = sorted(accuracies)
-    return Curve(title, steps, [accuracies[step] for step in steps], pretrain_steps)
+class RunRecord(NamedTuple):
+    """One finished job."""
+
+    name: str
+    settings: dict[str, Any]
+    """The run's whole config by field name, without folders."""
+    scores: dict[str, Any]
+    """What it found: of a training the last evaluation, of a measurement the numbers measured."""
+    seconds: float
+    """Time it took, its pretraining counted."""
+    curve: list[dict[str, Any]]
+    """Every evaluation of a training, in order; none of a measurement."""
+    facts: dict[str, Any]
+    """What was trained on: number of classes, longest sequence, checksum of the data."""
+    environment: dict[str, Any]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.settings["seed"])
+
+
+def record_training(name: str, run_folder: Path) -> RunRecord:
+    """Make the record of a finished run from its folder."""
+    evaluations = [event for event in read_events(run_folder) if event.pop("event") == "evaluation"]
+    curve = [{key: round(v, 4) if isinstance(v, float) else v for key, v in one.items()} for one in evaluations]
+    card = _read_json(run_folder / "model.json")
+    return RunRecord(
+        name=name,
+        settings=strip_settings(_read_json(run_folder / "config.json")),
+        scores=curve[-1],
+        seconds=curve[-1]["seconds"],
+        curve=curve,
+        facts={
+            "num_classes": len(card["class_names"]),
+            "num_steps": card["num_steps"],
+            "checksum": card.get("checksum"),
+        },
+        environment=strip_environment(_read_json(run_folder / "environment.json")),
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged; remove its folder and `auxrnn reproduce` runs it again") from error
+    return value
+
+
+def strip_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a config what names folders of the machine."""
+    kept = {name: value for name, value in config.items() if name not in LEFT_OUT}
+    return kept | ({"data": Path(kept["data"]).name} if "data" in kept else {})
+
+
+def strip_environment(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what a result may depend on."""
+    return {name: environment[name] for name in KEPT_OF_ENVIRONMENT}
+
+
+def write_record(record: RunRecord, folder: Path) -> None:
+    """Write a record, whole or not at all, a field per line and a point of the curve per line."""
+    texts = {name: json.dumps(value) for name, value in record._asdict().items()}
+    texts["curve"] = "[" + ",".join(f"\n  {json.dumps(point)}" for point in record.curve) + "]"
+    lines = ",\n".join(f" {json.dumps(name)}: {text}" for name, text in texts.items())
+    write_aside(folder / f"{record.name}.json", f"{{\n{lines}\n}}\n")
+
+
+def read_record(path: Path) -> RunRecord | None:
+    """Read a record; None if there is none."""
+    if not path.exists():
+        return None
+    try:
+        return RunRecord(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{path} is damaged; remove it and `auxrnn reproduce` makes it again") from error
+
+
+class MemoryErrors(NamedTuple):
+    """Mean squared errors per pixel, from 0 to 1: of the reconstruction, of blank paper, and of the mean image."""
+
+    rebuilt: float
+    blank: float
+    mean_image: float
+
+
+class Reconstructions(NamedTuple):
+    """Segments that an r-LSTM reconstructed from its state at an anchor: steps `start` to `start + length` of an image.
+
+    `reconstruction_KS` holds the `length` predicted values in reading order. The step that was given instead of
+    predicted is the last of the segment if `is_reversed`, else the first.
+    """
+
+    image_KT: Float[np.ndarray, "K T"]
+    anchor_K: Int[np.ndarray, " K"]
+    start_K: Int[np.ndarray, " K"]
+    length_K: Int[np.ndarray, " K"]
+    reconstruction_KS: Float[np.ndarray, "K S"]
+    label_K: Int[np.ndarray, " K"]
+    is_reversed: bool
+    height: int
+    width: int
+
+    def find_predicted(self) -> Float[np.ndarray, "K T"]:
+        """Return the predicted values at the steps that they stand for; NaN elsewhere."""
+        predicted_KT = np.full(self.image_KT.shape, np.nan)
+        first_K = self.start_K + (0 if self.is_reversed else 1)
+        for k, (first, length) in enumerate(zip(first_K, self.length_K, strict=True)):
+            predicted_KT[k, first : first + length] = self.reconstruction_KS[k, :length]
+        return predicted_KT
+
+    def measure(self, mean_image_T: Float[np.ndarray, " T"]) -> MemoryErrors:
+        """Return the mean squared errors over all predicted pixels, also of two guesses without a memory."""
+        predicted_KT = self.find_predicted()
+        guesses = (predicted_KT, np.zeros_like(predicted_KT), mean_image_T)
+        error_KT = [np.where(np.isnan(predicted_KT), np.nan, (guess - self.image_KT) ** 2) for guess in guesses]
+        return MemoryErrors(*(float(np.nanmean(errors)) for errors in error_KT))
 
 
 def read_reconstructions(path: Path) -> Reconstructions | None:
-    """Read what the demo kept of r-LSTM's reconstructions; None if it kept nothing."""
+    """Read reconstructions that were kept; None if there are none."""
     if not path.exists():
         return None
     try:
         with path.open("rb") as file, np.load(file) as arrays:
             values = {name: arrays[name] for name in Reconstructions._fields}
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise RunError(f"{path} is damaged; remove it or run the demo again") from error
+        raise RunError(f"{path} is damaged; remove it or run again what wrote it") from error
     scalars = {"is_reversed": bool(values["is_reversed"])} | {name: int(values[name]) for name in ("height", "width")}
     return Reconstructions(**(values | scalars))

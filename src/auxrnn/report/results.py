@@ -4,7 +4,7 @@ Experiments make these from run records; Markdown tables, plots and the results 
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 Verdict = Literal["holds", "within the spread", "does not hold", "open"]
@@ -57,6 +57,38 @@ class Grid(NamedTuple):
     decimals: int = 1
     is_drawn: bool = True
     """Whether chance has a part in the numbers, so that seeds and spreads mean something; counts have none."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Return the sides that the table shows: the paper's only if it has any number in this table."""
+        has_paper = any(cell.paper is not None for row in self.rows for cell in row.cells)
+        return ("ours", "paper") if has_paper else ("ours",)
+
+    def describe(self) -> str:
+        """Return the caption with the unit, and over how many seeds the means are."""
+        facts = [fact for fact in (self.unit, self._describe_seeds() if self.is_drawn else "") if fact]
+        return f"{self.caption} ({'; '.join(facts)})" if facts else self.caption
+
+    def _describe_seeds(self) -> str:
+        counts = {len(cell.ours.values) for row in self.rows for cell in row.cells if cell.ours}
+        if not counts:
+            return "not measured here yet"
+        if counts == {1}:
+            return "ours: one seed, so no spread is known"
+        seeds = " to ".join(map(str, sorted({min(counts), max(counts)})))
+        return f"ours: mean \u00b1 standard deviation of {seeds} seeds"
+
+    def texts(self, cell: Cell) -> tuple[str, ...]:
+        """Return the text of each side of a cell; a missing side is the note, once, or a dash."""
+        ours, paper = cell.note or "-", (cell.note if cell.ours else "") or "-"
+        if cell.ours and self.is_drawn:
+            ours = describe_score(cell.ours, decimals=self.decimals)
+        elif cell.ours:
+            ours = f"{cell.ours.mean:,.{self.decimals}f}"
+        if cell.paper is not None:
+            ours += f" ({cell.note})" if cell.ours and cell.note else ""
+            paper = f"{cell.paper:,.{self.decimals}f}"
+        return (ours, paper)[: len(self.sides)]
 
 
 class Point(NamedTuple):
@@ -137,15 +169,6 @@ class Claim(NamedTuple):
     is_ours: bool = False
 
 
-def by_source(claims: Sequence[Claim]) -> list[tuple[str, list[Claim]]]:
-    """Return the paper's claims and then our own, each under its heading; a heading without claims is left out."""
-    found = {
-        "Claims of the paper, checked against our numbers": [claim for claim in claims if not claim.is_ours],
-        "Questions of our own, beyond the paper": [claim for claim in claims if claim.is_ours],
-    }
-    return [(heading, some) for heading, some in found.items() if some]
-
-
 class Outcome(NamedTuple):
     """A table or figure of the paper, reproduced."""
 
@@ -168,6 +191,28 @@ class Outcome(NamedTuple):
     num_planned: int
     seconds: float
     """Training time of all finished runs together."""
+
+    @property
+    def claims_by_source(self) -> dict[str, list[Claim]]:
+        """Return the paper's claims and then our own, each under its heading; a heading without claims is left out."""
+        found = {
+            "Claims of the paper, checked against our numbers": [claim for claim in self.claims if not claim.is_ours],
+            "Questions of our own, beyond the paper": [claim for claim in self.claims if claim.is_ours],
+        }
+        return {heading: claims for heading, claims in found.items() if claims}
+
+    @property
+    def progress(self) -> str:
+        """Return the scale, how many runs are done, and how long they trained, as a sentence."""
+        if self.num_done == 0:
+            return f"Scale {self.scale}: none of {self.num_planned} runs is done yet."
+        all_done = "all" if self.num_done == self.num_planned else f"{self.num_done} of"
+        done = f"Scale {self.scale}: {all_done} {self.num_planned} runs are done"
+        # Counting a dataset or timing an update trains nothing.
+        if not self.seconds:
+            return f"{done}."
+        time = describe_duration(self.seconds)
+        return f"{done}, {time} of training in all (shared pretraining is counted in each run)."
 
 
 def describe_score(score: Score, *, decimals: int) -> str:
@@ -198,12 +243,6 @@ def to_line(
     """Make a line of scores by their x."""
     points = [Point(float(x), score.mean, min(score.values), max(score.values)) for x, score in scores]
     return Line(title, tuple(sorted(points)), tuple(sorted((float(x), y) for x, y in paper)))
-
-
-def to_exact_line(title: str, ours: Mapping[int, float], paper: Mapping[int, float] | None = None) -> Line:
-    """Return a line of values without a spread by their x."""
-    points = tuple(Point(float(x), y, y, y) for x, y in sorted(ours.items()))
-    return Line(title, points, tuple(sorted((paper or {}).items())))
 
 
 def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:
