@@ -8,7 +8,7 @@ import pytest
 from auxrnn import planning, runs
 from auxrnn.build import InputSpec
 from auxrnn.config import DataConfig, RunConfig, flatten, to_flags, unflatten
-from auxrnn.planning import Trial, choose_sizes
+from auxrnn.planning import choose_sizes
 from auxrnn.presets import AUTOMATIC, LEARNING, METHOD, PRESETS, find_recipe
 from auxrnn.report.records import read_events
 from command import TINY, call, parse_train
@@ -97,12 +97,6 @@ def test_small_sets_have_small_batches_and_what_is_given_stays():
     assert [choose(9, num_examples=count)["batch_size"] for count in (90_000, 2048, 50)] == [64, 32, 16]
     assert choose(9, batch_size=5, supervised_window=3)["batch_size"] == 5
     assert choose(9, pretrain_epochs=1.0, train_epochs=2.0, num_examples=128)["sampling_steps"] == 24
-
-
-def test_a_trial_is_better_by_accuracy_and_then_by_loss():
-    assert Trial(50.0, 2.0).beats(Trial(49.0, 1.0))
-    assert Trial(50.0, 1.0).beats(Trial(50.0, 1.1))
-    assert not Trial(50.0, 1.0).beats(Trial(50.0, 1.0))
 
 
 def test_a_budget_is_written_down_as_values_alone(planned):

@@ -7,11 +7,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from auxrnn import runs
 from auxrnn.build import InputSpec, build_phases
-from auxrnn.config import RunConfig, Window, decided, flatten, unflatten
+from auxrnn.config import RunConfig, Window, change, decided, flatten
 from auxrnn.data.collect import PARTS
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.splits import divide
@@ -20,7 +19,6 @@ from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest
 from auxrnn.training.loop import Session, train
 from auxrnn.training.record import ListRecorder
 
-DEFAULT_MINUTES = 10.0
 LONGEST_FULL_WINDOW, CUT_WINDOW, LONGEST_SEGMENT = 1000, 300, 75
 LARGEST_BATCH = 64
 BATCH_SIZES = {16_000: LARGEST_BATCH, 1000: 32, 0: 16}
@@ -40,55 +38,23 @@ MEMORY_SHARE = 0.5
 Say = Callable[[str], None]
 
 
-class Planned(NamedTuple):
-    """A config with nothing left open, and its data."""
-
-    config: RunConfig
-    prepared: runs.Prepared
-
-
-class Budget(NamedTuple):
-    """Seconds that a run may take from its start on, planning included."""
-
-    seconds: float
-    start: float
-
-    @property
-    def left(self) -> float:
-        """Seconds that are not spent yet."""
-        return max(self.start + self.seconds - time.monotonic(), 0.0)
-
-
-class Trial(NamedTuple):
-    """What a short training reached on the validation split."""
-
-    accuracy: float
-    loss: float
-
-    def beats(self, other: "Trial") -> bool:
-        """Return whether it is better: by accuracy, and by loss where that is the same."""
-        return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
-
-
-def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say) -> Planned:
-    """Choose what a config leaves open; with a budget, compare networks and fit both phases into what is left."""
-    start = time.monotonic()
-    config = _change(config, validation_fraction=_choose_validation(config, dataset))
+def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say) -> tuple[RunConfig, runs.Prepared]:
+    """Return a config with nothing left open, and its data; a budget is spent on comparing networks and both phases."""
+    end = time.monotonic() + 60 * (minutes or 0)
+    config = change(config, validation_fraction=_choose_validation(config, dataset))
     planner = Planner(dataset, runs.prepare(config, dataset), say)
     if minutes is not None:
-        budget = Budget(60 * minutes, start)
-        config = _change(config, supervised_window=planner.choose_window(config, budget))
-        config = planner.compare(config, budget)
-        config = planner.fit(config, budget.left)
-    return Planned(planner.complete(config), planner.prepared)
+        config = change(config, supervised_window=planner.choose_window(config, end - time.monotonic()))
+        config = planner.compare(config, seconds=TRIAL_SHARE * 60 * minutes)
+        config = planner.fit(config, max(end - time.monotonic(), 0.0))
+    return planner.complete(config), planner.prepared
 
 
 def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_examples: int) -> RunConfig:
     """Choose what depends on the size of the data alone; what nobody compared is as in the paper."""
-    rows = next(size for least, size in BATCH_SIZES.items() if num_labeled >= least)
     segment = min(LONGEST_SEGMENT, max(1, spec.num_steps // 2))
     chosen = {
-        "batch_size": rows,
+        "batch_size": next(size for least, size in BATCH_SIZES.items() if num_labeled >= least),
         "segment_length": segment,
         "auxiliary_window": segment,
         "supervised_window": "full" if spec.num_steps <= LONGEST_FULL_WINDOW else CUT_WINDOW,
@@ -96,12 +62,12 @@ def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_ex
         "readout": "last",
     }
     values = flatten(config)
-    config = _change(config, **{name: value for name, value in chosen.items() if values[name] == "auto"})
+    config = change(config, **{name: value for name, value in chosen.items() if values[name] == "auto"})
     if config.loss.sampling_steps == "auto":
         size: int = decided(config.schedule.batch_size)
-        counts = (math.ceil(count / size) for count in (num_labeled, num_examples))
-        phases = build_phases(config, next(counts), pretrain_steps_per_epoch=next(counts))
-        config = _change(config, sampling_steps=sum(phase.num_steps for phase in phases))
+        labeled, every = (math.ceil(count / size) for count in (num_labeled, num_examples))
+        phases = build_phases(config, labeled, pretrain_steps_per_epoch=every)
+        config = change(config, sampling_steps=sum(phase.num_steps for phase in phases))
     return config
 
 
@@ -119,88 +85,75 @@ class Planner:
         counts = {"num_labeled": len(division.labeled), "num_examples": len(division.train)}
         return choose_sizes(config, self.prepared.card.spec, **counts)
 
-    def choose_window(self, config: RunConfig, budget: Budget) -> Window:
+    def choose_window(self, config: RunConfig, seconds: float) -> Window:
         """Choose full back-propagation where memory and time hold it."""
-        given, num_steps = config.loss.supervised_window, self.prepared.card.num_steps
+        given = config.loss.supervised_window
         if given != "auto":
             return given
-        if num_steps <= LONGEST_FULL_WINDOW:
+        if self.prepared.card.num_steps <= LONGEST_FULL_WINDOW:
             return "full"
-        session = self._open(_change(config, supervised_window="full", objective="none", pretrain_steps=0))
-        free = find_free_memory(session.network.device)
+        session = self._open(change(config, supervised_window="full", objective="none", pretrain_steps=0))
         needed = estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))
-        if needed > MEMORY_SHARE * free:
+        if needed > MEMORY_SHARE * find_free_memory(session.network.device):
             return CUT_WINDOW
-        seconds = time_step(session, session.phases[-1], total_step=0)
-        return "full" if FEWEST_UPDATES * seconds <= budget.left / 2 else CUT_WINDOW
+        update = time_step(session, session.phases[-1], total_step=0)
+        return "full" if FEWEST_UPDATES * update <= seconds / 2 else CUT_WINDOW
 
-    def compare(self, config: RunConfig, budget: Budget) -> RunConfig:
-        """Choose readout and objective, where they are open, by short trainings on the validation split."""
+    def compare(self, config: RunConfig, *, seconds: float) -> RunConfig:
+        """Choose readout and objective, where they are open, by training each so long; the validation split decides."""
         is_open = {name for name in ("readout", "objective") if flatten(config)[name] == "auto"}
         if not is_open or not len(self.prepared.division.validation):
             return config
-        seconds = TRIAL_SHARE * budget.seconds
-        plain = self.fit(_change(config, objective="none", pretrain_steps=0), seconds)
+        plain = self.fit(change(config, objective="none", pretrain_steps=0), seconds)
         if (plain.schedule.train_steps or 0) < FEWEST_TRIED:
             self.say("too little time to compare networks: training without auxiliary loss, with mean readout")
             untried = {"objective": "none", "readout": "mean"}
-            return _change(config, **{name: untried[name] for name in is_open})
+            return change(config, **{name: untried[name] for name in is_open})
         readouts = ["last", "mean"] if "readout" in is_open else [config.model.readout]
-        tried = {}
-        for readout in readouts:
-            candidate = _change(plain, readout=readout)
-            tried[candidate] = self._try(candidate)
-        best = max(tried, key=lambda candidate: (tried[candidate].accuracy, -tried[candidate].loss))
+        tried = {candidate: self._try(candidate) for candidate in (change(plain, readout=name) for name in readouts)}
+        best = max(tried, key=lambda candidate: tried[candidate])
         if "objective" in is_open:
-            helped = self.fit(_change(best, objective="reconstruct", pretrain_steps=None), seconds)
+            helped = self.fit(change(best, objective="reconstruct", pretrain_steps=None), seconds)
             tried[helped] = self._try(helped)
-            best = helped if tried[helped].beats(tried[best]) else best
-        self._report(tried, best, seconds)
-        values = flatten(best)
-        return _change(config, **{name: values[name] for name in is_open})
+            best = helped if tried[helped] > tried[best] else best
+        told = ", ".join(f"{_name(candidate)} {accuracy:.1f}" for candidate, (accuracy, _) in tried.items())
+        self.say(
+            f"% correct on the validation split after {seconds:.0f} seconds each: {told}; training the {_name(best)}"
+        )
+        return change(config, **{name: flatten(best)[name] for name in is_open})
 
     def fit(self, config: RunConfig, seconds: float) -> RunConfig:
         """Choose how many updates both phases have, and how often they are evaluated, for a span of time."""
         has_auxiliary = config.loss.objective != "none"
-        one_each = {"pretrain_steps": 1 if has_auxiliary else 0, "train_steps": 1, "train_epochs": None}
         # Scheduled sampling is timed halfway.
-        session = self._open(_change(config, **one_each))
+        session = self._open(change(config, pretrain_steps=int(has_auxiliary), train_steps=1, train_epochs=None))
         costs = [SLOWER_THAN_TRIED * time_step(session, phase, total_step=1) for phase in session.phases]
-        evaluated = session.splits.validation
         a_sequence = time_evaluation(session)
-        an_evaluation = a_sequence * (0 if evaluated is None else evaluated.num_examples)
-        last = a_sequence * (0 if session.splits.test is None else session.splits.test.num_examples) + an_evaluation
-        usable = max(seconds - last, 0.5 * seconds)
+        an_evaluation, a_test = (
+            0.0 if split is None else a_sequence * split.num_examples
+            for split in (session.splits.validation, session.splits.test)
+        )
+        usable = max(seconds - a_test - an_evaluation, 0.5 * seconds)
         num_evaluations = max(1, min(MOST_EVALUATIONS, int(EVALUATION_SHARE * usable / max(an_evaluation, 1e-9))))
         training = usable - num_evaluations * an_evaluation
         first = PRETRAIN_SHARE * training if has_auxiliary else 0.0
         most = max(ENOUGH_UPDATES, MOST_EPOCHS * session.batches.steps_per_epoch)
         train_steps = max(1, min(most, int((training - first) / costs[-1])))
         pretrain_steps = max(1, min(most, int(first / costs[0]))) if has_auxiliary else 0
-        return _change(
-            config,
-            pretrain_steps=pretrain_steps,
-            train_steps=train_steps,
-            evaluate_every=max(1, (pretrain_steps + train_steps) // num_evaluations),
-        )
+        every = max(1, (pretrain_steps + train_steps) // num_evaluations)
+        return change(config, pretrain_steps=pretrain_steps, train_steps=train_steps, evaluate_every=every)
 
     def _open(self, config: RunConfig) -> Session:
         return runs.open_session(self.complete(config), self.dataset, self.prepared, None)
 
-    def _try(self, config: RunConfig) -> Trial:
-        """Train as long as was fitted, with annealed rates, and return what it reached."""
+    def _try(self, config: RunConfig) -> tuple[float, float]:
+        """Train as long as was fitted, with annealed rates, and return accuracy and negative loss: more is better."""
         session = self._open(config)
         session.splits = session.splits._replace(test=None)
         train(session)
         assert isinstance(session.recorder, ListRecorder)
         result = session.recorder.events[-1]
-        return Trial(result["validation_accuracy"], result["validation_loss"])
-
-    def _report(self, tried: dict[RunConfig, Trial], best: RunConfig, seconds: float) -> None:
-        told = ", ".join(f"{_name(config)} {trial.accuracy:.1f}" for config, trial in tried.items())
-        self.say(
-            f"% correct on the validation split after {seconds:.0f} seconds each: {told}; training the {_name(best)}"
-        )
+        return result["validation_accuracy"], -result["validation_loss"]
 
 
 def _choose_validation(config: RunConfig, dataset: Dataset) -> float:
@@ -219,7 +172,3 @@ def _choose_validation(config: RunConfig, dataset: Dataset) -> float:
 def _name(config: RunConfig) -> str:
     system = name_system(config.model.model, config.loss.objective)
     return f"{system} with mean readout" if config.model.readout == "mean" else system
-
-
-def _change(config: RunConfig, **values: Any) -> RunConfig:
-    return unflatten(flatten(config) | values)

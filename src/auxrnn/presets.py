@@ -7,38 +7,15 @@ later change of a recipe changes no run that exists.
 from typing import Any, Literal, NamedTuple
 
 ModelName = Literal[
-    "lstm",
-    "gru",
-    "irnn",
-    "urnn",
-    "transformer",
-    "dmca",
-    "lm_lstm",
-    "sa_lstm",
-    "char_cnn",
-    "conv_rnn",
-    "vdcnn",
-]
+    "lstm", "gru", "irnn", "urnn", "transformer", "dmca", "lm_lstm", "sa_lstm", "char_cnn", "conv_rnn", "vdcnn"
+]  # fmt: skip
 
 _MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window", "readout")
 AUXILIARY = (
-    "objective",
-    "auxiliary_window",
-    "auxiliary_weight",
-    "normalize_auxiliary",
-    "sampling_steps",
-    "feedback",
-    "num_segments",
-    "segment_length",
-    "placement",
-    "order",
-    "anchor_scope",
-    "decoder_layers",
-    "tie_decoder",
-    "pretrain_steps",
-    "pretrain_epochs",
-    "joint",
-)
+    "objective", "auxiliary_window", "auxiliary_weight", "normalize_auxiliary", "sampling_steps", "feedback",
+    "num_segments", "segment_length", "placement", "order", "anchor_scope", "decoder_layers", "tie_decoder",
+    "pretrain_steps", "pretrain_epochs", "joint",
+)  # fmt: skip
 _ATTENTION = ("hidden_size", "num_layers", "num_heads", "dropout", "head_size", "drop_connect")
 
 _PLAIN = {"objective": "none", "tie_decoder": False}
@@ -64,11 +41,11 @@ class Preset(NamedTuple):
     title: str
     summary: str
     paper: str
-    reads: Literal["both", "tokens"]
-    """Which steps it takes: vectors and tokens, or tokens alone."""
     options: tuple[str, ...]
     """The fields of the model's own groups of `config` that mean something to it."""
     settings: dict[str, Any]
+    reads: Literal["both", "tokens"] = "both"
+    """Which steps it takes: vectors and tokens, or tokens alone."""
 
     @property
     def is_recurrent(self) -> bool:
@@ -81,7 +58,6 @@ PRESETS: dict[ModelName, Preset] = {
         "LSTM",
         "the main network; with --objective it is the r-LSTM or the p-LSTM",
         "Hochreiter and Schmidhuber 1997",
-        "both",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN,
     ),
@@ -89,7 +65,6 @@ PRESETS: dict[ModelName, Preset] = {
         "GRU",
         "gated recurrent units; carries --objective as well",
         "Cho et al. 2014",
-        "both",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN | {"gate_init": "zero"},
     ),
@@ -97,7 +72,6 @@ PRESETS: dict[ModelName, Preset] = {
         "iRNN",
         "rectified linear units that start from the identity",
         "Le, Jaitly and Hinton 2015",
-        "both",
         (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
     ),
@@ -105,7 +79,6 @@ PRESETS: dict[ModelName, Preset] = {
         "uRNN",
         "complex units with a unitary recurrence",
         "Arjovsky, Shah and Bengio 2016",
-        "both",
         (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
     ),
@@ -113,7 +86,6 @@ PRESETS: dict[ModelName, Preset] = {
         "Transformer",
         "self-attention over all steps, tensor2tensor's transformer_tiny",
         "Vaswani et al. 2017",
-        "both",
         (*_ATTENTION, "filter_size"),
         _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 2, "dropout": 0.1},
     ),
@@ -121,7 +93,6 @@ PRESETS: dict[ModelName, Preset] = {
         "T-DMCA",
         "local and memory-compressed attention in turn, with convolutions",
         "Liu et al. 2018",
-        "both",
         (*_ATTENTION, "block_length", "block_reach", "compression"),
         _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 5, "dropout": 0.1},
     ),
@@ -129,7 +100,6 @@ PRESETS: dict[ModelName, Preset] = {
         "LM-LSTM",
         "pretrained to predict whole sequences: a language model",
         "Dai and Le 2015",
-        "both",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "predict"},
     ),
@@ -137,7 +107,6 @@ PRESETS: dict[ModelName, Preset] = {
         "SA-LSTM",
         "pretrained to rebuild whole sequences: a sequence autoencoder",
         "Dai and Le 2015",
-        "both",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "reconstruct", "placement": "immediate", "order": "forward", "tie_decoder": True},
     ),
@@ -145,27 +114,27 @@ PRESETS: dict[ModelName, Preset] = {
         "char-CNN",
         "six convolutions over characters; --size small or large",
         "Zhang, Zhao and LeCun 2015",
-        "tokens",
         ("size", "dropout", "pad_to"),
         _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014},
+        reads="tokens",
     ),
     "conv_rnn": Preset(
         "CNN+RNN",
         "three convolutions, then a bidirectional LSTM",
         "Xiao and Cho 2016",
-        "tokens",
         ("hidden_size", "embedding_size", "dropout", "pad_to"),
         _PLAIN
         | {"hidden_size": 128, "embedding_size": 8, "dropout": 0.5, "pad_to": 1014, "optimizer": "adadelta", "lr": 1.0}
         | {"clip_norm": 5.0},
+        reads="tokens",
     ),
     "vdcnn": Preset(
         "VDCNN",
         "very deep convolutions; --depth 9, 17 or 29",
         "Conneau et al. 2016",
-        "tokens",
         ("depth", "embedding_size", "pad_to"),
         _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024},
+        reads="tokens",
     ),
 }
 
@@ -192,46 +161,26 @@ RecipeName = Literal["fast", "paper"]
 DEFAULT_RECIPE: RecipeName = "fast"
 
 LEARNING: dict[str, Any] = {
-    "optimizer": "adam",
-    "lr": 8e-3,
-    "lr_schedule": "cosine",
-    "warmup_steps": 100,
-    "clip_norm": 1.0,
-}
+    "optimizer": "adam", "lr": 8e-3, "lr_schedule": "cosine", "warmup_steps": 100, "clip_norm": 1.0
+}  # fmt: skip
 """Of every model; published rates are made for trainings of days."""
 SLOWER: dict[ModelName, float] = {
-    "gru": 4e-3,
-    "irnn": 1e-4,
-    "urnn": 1e-3,
-    "transformer": 1e-3,
-    "dmca": 1e-3,
-    "char_cnn": 3e-4,
-    "conv_rnn": 1e-3,
+    "gru": 4e-3, "irnn": 1e-4, "urnn": 1e-3, "transformer": 1e-3, "dmca": 1e-3, "char_cnn": 3e-4, "conv_rnn": 1e-3,
     "vdcnn": 1e-3,
-}
+}  # fmt: skip
 """Learning rates of models that do not take the usual one."""
 GATED: tuple[ModelName, ...] = ("lstm", "gru", "lm_lstm", "sa_lstm")
 
 METHOD: dict[str, Any] = {
-    "batch_size": 64,
-    "gate_init": "chrono",
-    "drop_connect": 0.2,
-    "placement": "immediate",
-    "normalize_auxiliary": True,
-    "auxiliary_weight": 3.0,
-}
+    "batch_size": 64, "gate_init": "chrono", "drop_connect": 0.2, "placement": "immediate",
+    "normalize_auxiliary": True, "auxiliary_weight": 3.0,
+}  # fmt: skip
 """Of the r-LSTM and the p-LSTM, beside how they learn: chosen on validation data (docs/notebook.md)."""
-AUTOMATIC: dict[str, Any] = {
-    "batch_size": "auto",
-    "validation_fraction": "auto",
-    "readout": "auto",
-    "objective": "auto",
-    "supervised_window": "auto",
-    "auxiliary_window": "auto",
-    "segment_length": "auto",
-    "sampling_steps": "auto",
-    "evaluate_all": False,
-}
+_OPEN = (
+    "batch_size", "validation_fraction", "readout", "objective", "supervised_window", "auxiliary_window",
+    "segment_length", "sampling_steps",
+)  # fmt: skip
+AUTOMATIC: dict[str, Any] = dict.fromkeys(_OPEN, "auto") | {"evaluate_all": False}
 """What depends on the data and on the time there is."""
 
 
