@@ -19,4 +19,4 @@ def nearest(name: str, known: Iterable[str], *, prefix: str = "") -> str:
     if matches:
         return f"; did you mean {prefix + matches[0]!r}?"
     listed = ", ".join(prefix + name for name in names)
-    return f"; known are: {listed}" if len(names) <= 12 else "; `auxrnn train --help` lists all"
+    return f"; choose from: {listed}" if len(names) <= 12 else "; `auxrnn train --help` lists all"

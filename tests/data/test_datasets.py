@@ -123,7 +123,7 @@ def test_every_name_has_a_line_in_the_table():
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "known are: adding, cifar10, dbpedia, digits")]
+    ("name", "part"), [("minst", "did you mean 'mnist'?"), ("zzz", "choose from: adding, cifar10, dbpedia, digits")]
 )
 def test_an_unknown_name_is_answered_with_the_nearest(assert_one_sentence, name, part):
     with pytest.raises(UsageError) as error:

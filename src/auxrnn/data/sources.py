@@ -47,7 +47,10 @@ def _find_data(config: DataConfig) -> Source:
         return DATASETS[name].open(config)
     path = Path(name).expanduser()
     if not path.exists():
-        raise UsageError(f"{name!r} is neither a dataset nor a path{nearest(name, DATASETS)}")
+        raise UsageError(
+            f"{name!r} is neither a dataset nor a path; give a dataset's name or an existing file or folder"
+            f"{nearest(name, DATASETS)}"
+        )
     return find_source(path, config)
 
 
