@@ -4,6 +4,7 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 `--supervised-window`, `supervised-window = 28`). The groups are for reading; names are unique across them.
 """
 
+import functools
 import json
 import math
 import re
@@ -345,6 +346,7 @@ def _check_part(config: object, *names: str) -> None:
     _check(config, lambda value: 0 <= value < 1, "from 0 to below 1", *names)
 
 
+@functools.cache
 def _own_fields(kind: type[Any]) -> dict[str, Any]:
     return {entry.name: entry.type for entry in fields(kind) if not is_dataclass(entry.type)}
 

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from auxrnn.config import RunConfig, flatten, unflatten
-from auxrnn.presets import name_system
+from auxrnn.presets import ModelName, name_system
 from auxrnn.runs import WITHOUT_EFFECT, first_phase
 
 Kind = Literal["train", "cost", "data"]
@@ -60,12 +60,17 @@ def name_job(config: RunConfig, kind: Kind = "train") -> str:
 def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
     """Digest what differs from the defaults, so that a new field of the config changes no existing name."""
     values, model = flatten(config), config.model.model
-    defaults = flatten(unflatten({"data": "", "model": model}))
+    defaults = _find_defaults(model)
     unnamed = (*UNNAMED, *left_out)
     named = {name: str(value) for name, value in values.items() if name not in unnamed and value != defaults[name]}
     # A user's own files are the same in every folder.
     named |= {"data": Path(config.data.data).name, "model": model}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+
+
+@functools.cache
+def _find_defaults(model: ModelName) -> dict[str, Any]:
+    return flatten(unflatten({"data": "", "model": model}))
 
 
 def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
