@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from auxrnn.data.examples import Problems
+from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.readers import npy
 from auxrnn.data.readers.arrays import array_source, is_array_folder
-from auxrnn.data.series import SeriesFormat
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 X_NTD = np.arange(24, dtype=np.float32).reshape(3, 4, 2)

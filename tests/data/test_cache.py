@@ -20,13 +20,12 @@ from auxrnn.data.collect import Table
 from auxrnn.data.datasets import load_sources
 from auxrnn.data.examples import Example, Source, Understood
 from auxrnn.data.folders import find_files
+from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.data.sequences import Encoding, Flat, Split
-from auxrnn.data.series import SeriesFormat
 from auxrnn.data.sources import find_source
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import checksum_files, describe_appearance, describe_bytes
 from benchmarks.synthetic_data import DataSizes, make_images, make_texts

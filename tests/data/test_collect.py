@@ -10,8 +10,8 @@ import pytest
 from auxrnn.data.collect import NO_PART, collect, open_sources
 from auxrnn.data.datasets import load_sources
 from auxrnn.data.examples import Example, Problems, Source, Understood
+from auxrnn.data.formats import SeriesFormat
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.series import SeriesFormat
 from auxrnn.data.summary import count_lengths
 from auxrnn.errors import RunError
 

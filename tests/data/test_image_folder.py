@@ -12,11 +12,11 @@ from PIL import Image
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.folders import find_files
+from auxrnn.data.formats import TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers import image_folder
 from auxrnn.data.readers.image_folder import ImageOptions, find_image_folder, image_folder_source
 from auxrnn.data.readers.pictures import resize
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from auxrnn.data.series import SeriesFormat, fit_scale
+from auxrnn.data.formats import SeriesFormat, fit_scale
 
 DOUBLE = 2.0**-52
 """The distance from 1 to the next double."""

@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems, to_label
+from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers import rows as table_rows
 from auxrnn.data.readers.table import TableOptions, table_source
-from auxrnn.data.series import SeriesFormat
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 NAMED = TableOptions(text_column="text", label_column="label")

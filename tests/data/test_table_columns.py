@@ -6,8 +6,8 @@ import io
 import pytest
 
 from auxrnn.data.examples import Problems
+from auxrnn.data.formats import TextFormat
 from auxrnn.data.readers.table import TableOptions, table_source
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 
 UNSAID = TableOptions()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn.data.examples import Problems
+from auxrnn.data.formats import TextFormat
 from auxrnn.data.readers.table import TableOptions, table_source
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 ROWS = [

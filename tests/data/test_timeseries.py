@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from auxrnn.data.examples import Problems
+from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.readers import timeseries
 from auxrnn.data.readers.timeseries import timeseries_source
-from auxrnn.data.series import SeriesFormat
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 TWO_CHANNELS = """# A comment,

@@ -194,8 +194,8 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
     """Draw training examples as a PNG: the first of each class, then the second of each, while there is room."""
     import numpy as np
 
+    from auxrnn.data.formats import TextFormat
     from auxrnn.data.images import ImageFormat, permutation_order
-    from auxrnn.data.texts import TextFormat
     from auxrnn.report.charts import to_png
     from auxrnn.report.data_pictures import image_figure, series_figure, text_figure
 
@@ -217,8 +217,8 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
 def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":
     import numpy as np
 
+    from auxrnn.data.formats import TextFormat
     from auxrnn.data.sequences import NO_LABEL
-    from auxrnn.data.texts import TextFormat
     from auxrnn.report.data_pictures import Shown
 
     value_NT, _ = one.align()

@@ -183,9 +183,7 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
     """Yield the steps on standard input as the network reads them, and None where a sequence ends."""
     import numpy as np
 
-    from auxrnn.data.formats import make_encoding, step_kind
-    from auxrnn.data.series import SeriesFormat
-    from auxrnn.data.texts import TextFormat
+    from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding, step_kind
     from auxrnn.streaming import read_steps
 
     encode = make_encoding(form).encode

@@ -19,7 +19,7 @@ ARCHIVE = PublishedFile(
 
 def open_dbpedia(config: DataConfig) -> Source:
     """Return DBpedia as a source, with the alphabet of Zhang et al. and at most 1014 characters of a text."""
-    from auxrnn.data import formats, texts  # noqa: PLC0415 - slow, and the list of datasets does without
+    from auxrnn.data import formats  # noqa: PLC0415 - slow, and the list of datasets does without
     from auxrnn.data.readers.table import TableOptions, table_source  # noqa: PLC0415 - the same
 
     check_options(config, ("tokens",), what=DBPEDIA.name)
@@ -28,11 +28,11 @@ def open_dbpedia(config: DataConfig) -> Source:
     class_names = names if names.is_file() else None
     options = TableOptions("2+3", "1", config.tokens, is_lowercase=True, class_names=class_names)
     source = table_source(DBPEDIA.name, {"train": train, "test": test}, options)
-    alphabet = texts.ZHANG_ALPHABET if config.tokens == "characters" else None
+    alphabet = formats.ZHANG_ALPHABET if config.tokens == "characters" else None
 
     def understand(problems: Problems, like: formats.Format | None) -> Understood:
         understood = source.read(problems, like)
-        assert isinstance(understood.format, texts.TextFormat)
+        assert isinstance(understood.format, formats.TextFormat)
         return understood._replace(format=understood.format._replace(alphabet=alphabet, max_length=MAX_LENGTH))
 
     return source._replace(options={**source.options, "preset": DBPEDIA.name}, read=understand)

@@ -1,17 +1,70 @@
-"""Formats of sequences: plain values that a run records, and the encoding that makes a network's input of them."""
+"""Formats of sequences: plain values that a run records, and the encoding that makes a network's input of them.
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+A step of a text is a character or a byte, a step of a series the values of all channels at one time, standardized.
+Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
 from auxrnn.config import DataConfig
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Array, Encoding, Split
-from auxrnn.data.series import SeriesFormat, fit_scale
-from auxrnn.data.texts import NUM_CODE_POINTS, TextFormat, choose_alphabet
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
+
+Tokens = Literal["characters", "bytes"]
+ZHANG_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n "
+"""The 69 different characters of Zhang et al. (2015), and the space."""
+NUM_CODE_POINTS = 0x110000
+NUM_BYTES = 256
+NUM_MEASURED = 1000
+
+
+class TextFormat(NamedTuple):
+    """How texts become sequences: plain values, so that a run can record them and prediction repeat them."""
+
+    tokens: Tokens = "characters"
+    """What a step is."""
+    alphabet: str | None = None
+    """The characters that have a token of their own, in its order; all others share one more. None for bytes, and until
+    the training data is known."""
+    is_lowercase: bool = False
+    """Whether texts are read in lower case."""
+    is_backward: bool = False
+    """Whether texts are read from their end."""
+    max_length: int | None = None
+    """How many steps of a text are read: the first ones, also when they are then read backward."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table that make up a text, by name, or by number from 1 where they have no names."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many different tokens there are."""
+        return NUM_BYTES if self.tokens == "bytes" else len(self.alphabet or "") + 1
+
+    def to_values(self, text: str) -> UInt32[np.ndarray, " T"] | Shaped[np.ndarray, " T"]:
+        """Return a text as it is kept: code points, or bytes."""
+        if self.is_lowercase:
+            text = text.lower()
+        if self.tokens == "bytes":
+            return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+class SeriesFormat(NamedTuple):
+    """How numbers are scaled before they are read: plain values, so that a run can record them."""
+
+    num_channels: int
+    mean: tuple[float, ...] | None = None
+    """What is taken from each channel; None until the training data is known."""
+    deviation: tuple[float, ...] | None = None
+    """What each channel is then divided by."""
+    max_length: int | None = None
+    """How many steps of a series are read: the first ones."""
+
 
 Format = ImageFormat | TextFormat | SeriesFormat
 KINDS: dict[str, type[ImageFormat] | type[TextFormat] | type[SeriesFormat]] = {
@@ -19,7 +72,6 @@ KINDS: dict[str, type[ImageFormat] | type[TextFormat] | type[SeriesFormat]] = {
     "texts": TextFormat,
     "series": SeriesFormat,
 }
-NUM_MEASURED = 1000
 
 
 class StepKind(NamedTuple):
@@ -64,7 +116,12 @@ def make_encoding(form: Format) -> Encoding:
 
 
 def _look_up(form: TextFormat) -> Callable[[Array], Int64[np.ndarray, "..."]]:
-    table_V = form.make_table()
+    if form.tokens == "bytes":
+        table_V = np.arange(NUM_BYTES, dtype=np.uint16)
+    else:
+        assert form.alphabet is not None, "characters need an alphabet first"
+        table_V = np.full(NUM_CODE_POINTS, len(form.alphabet), dtype=np.uint16)
+        table_V[list(map(ord, form.alphabet))] = np.arange(len(form.alphabet))
 
     def encode(value: Array) -> Int64[np.ndarray, "..."]:
         token: Int64[np.ndarray, "..."] = table_V[value].astype(np.int64)
@@ -102,11 +159,34 @@ def settle(form: Format, data: DataConfig) -> Format:
 def fit(form: Format, train: Split, data: DataConfig) -> Format:
     """Return the format with what it learns from the training examples."""
     if isinstance(form, TextFormat) and form.tokens == "characters" and form.alphabet is None:
-        alphabet = choose_alphabet(count_all_characters(train), most=data.alphabet_size)
-        return form._replace(alphabet=alphabet)
+        count_V = count_all_characters(train)
+        found = np.flatnonzero(count_V)
+        commonest = found[np.argsort(-count_V[found], kind="stable")][: data.alphabet_size]
+        return form._replace(alphabet="".join(map(chr, sorted(commonest.tolist()))))
     if isinstance(form, SeriesFormat) and form.mean is None:
         return fit_scale(form, train.values())
     return form
+
+
+def fit_scale(form: SeriesFormat, blocks: Iterable[Float32[np.ndarray, "_ D"]]) -> SeriesFormat:
+    """Return the format that scales by mean and deviation of all steps; a channel that never changes is only moved.
+
+    Blocks of any size are counted in double precision (Chan et al., 1983: squares around the mean, merged).
+    """
+    count, mean_D, square_D = 0, np.zeros(form.num_channels), np.zeros(form.num_channels)
+    for value_KD in blocks:
+        if not len(value_KD):
+            continue
+        block_KD: Float64[np.ndarray, "K D"] = value_KD.astype(np.float64)
+        block_mean_D, total = block_KD.mean(axis=0), count + len(block_KD)
+        shift_D = block_mean_D - mean_D
+        square_D += ((block_KD - block_mean_D) ** 2).sum(axis=0) + shift_D**2 * count * len(block_KD) / total
+        mean_D += shift_D * len(block_KD) / total
+        count = total
+    deviation_D = np.sqrt(square_D / max(count, 1))
+    # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
+    deviation_D = np.where(deviation_D > 0, deviation_D, 1.0)
+    return form._replace(mean=tuple(mean_D.tolist()), deviation=tuple(deviation_D.tolist()))
 
 
 def measure_constant_loss(train: Split) -> float:
@@ -152,3 +232,20 @@ def adopt(form: Format, other: Format) -> Format:
         return form._replace(mean=other.mean, deviation=other.deviation)
     assert isinstance(form, ImageFormat)
     return form
+
+
+def fit_channels(places: Sequence[tuple[str, int]], like: object) -> SeriesFormat:
+    """Return the format of series at some places, each with its number of channels; `like` is kept, and must fit."""
+    if not isinstance(like, SeriesFormat | None):
+        raise UsageError(f"{places[0][0]} holds series of numbers; give the same kind of data as the training data")
+    form = like or SeriesFormat(places[0][1])
+    for place, num_channels in places:
+        if num_channels != form.num_channels:
+            what = f"{count_channels(num_channels)} instead of {count_channels(form.num_channels)}"
+            raise RunError(f"{place} has {what}; give the channels of the training data, in their order")
+    return form
+
+
+def count_channels(number: int) -> str:
+    """Return a number of channels in words: "1 channel", "3 channels"."""
+    return "1 channel" if number == 1 else f"{number:,} channels"

@@ -15,12 +15,11 @@ from auxrnn.config import DataConfig
 from auxrnn.data.collect import NO_PART, PARTS, Facts, Table, collect, open_sources
 from auxrnn.data.datasets import Dataset
 from auxrnn.data.examples import Problems
-from auxrnn.data.formats import Format
+from auxrnn.data.formats import Format, TextFormat
 from auxrnn.data.inputs import count_unknown
 from auxrnn.data.sequences import NO_LABEL, Split
 from auxrnn.data.sources import find_sources
 from auxrnn.data.splits import Division, divide
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError
 
 MOST_NAMED = 3

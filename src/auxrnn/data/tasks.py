@@ -12,8 +12,8 @@ from jaxtyping import Int64, UInt8
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
+from auxrnn.data.formats import TextFormat
 from auxrnn.data.spec import DatasetSpec, check_options
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Float32, Shaped
 
 from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
-from auxrnn.data.formats import Format
+from auxrnn.data.formats import Format, count_channels, fit_channels
 from auxrnn.data.readers.npy import StoredArray, list_keys, load_array, open_array, read_blocks
-from auxrnn.data.series import count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 

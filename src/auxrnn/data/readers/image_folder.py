@@ -28,6 +28,7 @@ PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".
 MOST_SIDE = 10_000
 UNLABELED: Part = "unlabeled"
 ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
+TRAINING = ORDER[:2]
 LAYOUT = "give it one sub-folder of images for each class, or train/, val/ and test/ with such folders in them"
 NUM_THREADS = os.cpu_count() or 1
 HANDFUL_BYTES = 2**28
@@ -61,11 +62,6 @@ class Picture(NamedTuple):
     """The folder of its class, which may not come out empty."""
     header: PictureHeader = PictureHeader(0, 0, is_gray=False)
     num_crops: int = 0
-
-    @property
-    def is_training(self) -> bool:
-        """Whether it may be cropped."""
-        return self.part in (None, "train")
 
 
 class Album(NamedTuple):
@@ -169,15 +165,14 @@ def _choose_format(name: str, headers: Sequence[PictureHeader], image_size: int 
     # If no picture can be read, the format does not matter: the reader refuses the folder.
     sizes = list(dict.fromkeys((header.height, header.width) for header in headers)) or [(1, 1)]
     if len(sizes) > 1:
-        (height, width), (other_height, other_width) = sizes[:2]
-        found = f"{width}x{height} and {other_width}x{other_height}"
+        found = " and ".join(f"{width}x{height}" for height, width in sizes[:2])
         raise UsageError(f"{name}: images have {len(sizes)} different sizes, such as {found}; give --image-size")
     return ImageFormat(*sizes[0], channels)
 
 
 def _plan_crops(pictures: Sequence[Picture], enlarge_to: int) -> list[Picture]:
     """Share the crops evenly among the training pictures: two counts differ by one at most, also inside a class."""
-    num_training = sum(picture.is_training for picture in pictures)
+    num_training = sum(picture.part in TRAINING for picture in pictures)
     num_crops, numbers = enlarge_to - num_training, count()
     if num_crops < 0:
         found = f"--enlarge-to is {enlarge_to}, and there are {num_training} training images"
@@ -186,7 +181,7 @@ def _plan_crops(pictures: Sequence[Picture], enlarge_to: int) -> list[Picture]:
     def share(number: int) -> int:
         return num_crops * (number + 1) // num_training - num_crops * number // num_training
 
-    return [p._replace(num_crops=share(next(numbers))) if p.is_training else p for p in pictures]
+    return [p._replace(num_crops=share(next(numbers))) if p.part in TRAINING else p for p in pictures]
 
 
 def _describe(pictures: Sequence[Picture], form: ImageFormat) -> str:
@@ -203,9 +198,11 @@ def _read_examples(
 ) -> Iterator[Example]:
     """Yield each picture and then its crops; refuse groups of which no picture could be read."""
     empty = dict.fromkeys(groups)
-    largest = max((picture.header.height * picture.header.width for picture in pictures), default=1)
-    num_views = 1 + max((picture.num_crops for picture in pictures), default=0)
-    num_bytes = largest * BYTES_PER_PIXEL + num_views * form.height * form.width * form.channels
+    sizes = [
+        header.height * header.width * BYTES_PER_PIXEL + (1 + num_crops) * form.height * form.width * form.channels
+        for *_, header, num_crops in pictures
+    ]
+    num_bytes = max(sizes, default=1)
     with closing(_in_threads(lambda picture: _decode(picture, form), pictures, problems, num_bytes)) as decoded:
         for picture, views in decoded:
             empty.pop(picture.group, None)

@@ -157,15 +157,10 @@ def _read_array(path: Path) -> Pixels:
     if len(keys) != 1 and "x" not in keys:
         raise RunError(f"{path} holds {len(keys)} arrays and none called x; save the images in it under the name x")
     array = load_array(open_array(path, "x" if "x" in keys else keys[0], kinds="uf", cure=PIXELS))
-    if array.dtype.kind == "f":
-        array = array.astype(np.float32)
-    if array.dtype not in (np.uint8, np.float32) or (array.dtype == np.float32 and not _is_unit(array)):
+    is_unit = array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1
+    if not is_unit and array.dtype != np.uint8:
         raise RunError(f"{path} holds {array.dtype} from {array.min():.3g} to {array.max():.3g}; {PIXELS}")
-    return array
-
-
-def _is_unit(array: Pixels) -> bool:
-    return bool(array.min() >= 0 and array.max() <= 1)
+    return array.astype(np.float32) if is_unit else array
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from typing import Literal, NamedTuple
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
 from auxrnn.data.folders import printable
-from auxrnn.data.formats import Format, kind_of
+from auxrnn.data.formats import Format, TextFormat, kind_of
 from auxrnn.data.readers.columns import AskedColumns, Layout, choose_columns
 from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, read_names
-from auxrnn.data.texts import TextFormat
 from auxrnn.errors import RunError, UsageError
 
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
-from auxrnn.data.formats import Format
-from auxrnn.data.series import count_channels, fit_channels
+from auxrnn.data.formats import Format, count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_read
 
