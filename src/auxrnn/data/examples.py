@@ -25,12 +25,8 @@ Part = Literal["train", "validation", "test", "unlabeled"]
 Plain = str | int | float | bool | None
 
 SPLIT_NAMES: dict[str, Part] = {
-    "train": "train",
-    "training": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "dev": "validation",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
     "test": "test",
 }
 """Usual names of the splits, in lower case."""

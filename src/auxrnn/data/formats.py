@@ -115,31 +115,21 @@ def make_encoding(form: Format) -> Encoding:
     return Encoding(_standardize(form), form.max_length)
 
 
-def _look_up(form: TextFormat) -> Callable[[Array], Int64[np.ndarray, "..."]]:
+def _look_up(form: TextFormat) -> Callable[[Array], Array]:
     if form.tokens == "bytes":
         table_V = np.arange(NUM_BYTES, dtype=np.uint16)
     else:
         assert form.alphabet is not None, "characters need an alphabet first"
         table_V = np.full(NUM_CODE_POINTS, len(form.alphabet), dtype=np.uint16)
         table_V[list(map(ord, form.alphabet))] = np.arange(len(form.alphabet))
-
-    def encode(value: Array) -> Int64[np.ndarray, "..."]:
-        token: Int64[np.ndarray, "..."] = table_V[value].astype(np.int64)
-        return token
-
-    return encode
+    return lambda value: table_V[value].astype(np.int64)
 
 
 def _standardize(form: SeriesFormat) -> Callable[[Array], Array]:
     assert form.mean is not None, "the training data must be known first"
     mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
-
-    def encode(value: Array) -> Array:
-        # In double precision: a large mean would cost single precision most of its digits.
-        scaled: Array = ((value - mean_D) / deviation_D).astype(np.float32)
-        return scaled
-
-    return encode
+    # In double precision: a large mean would cost single precision most of its digits.
+    return lambda value: ((value - mean_D) / deviation_D).astype(np.float32)
 
 
 def settle(form: Format, data: DataConfig) -> Format:
@@ -195,10 +185,7 @@ def measure_constant_loss(train: Split) -> float:
     Measured on at most `NUM_MEASURED` training examples; 1 where nothing ever changes, so that it can be divided by.
     """
     chosen = np.unique(np.linspace(0, train.num_examples - 1, min(NUM_MEASURED, train.num_examples)).astype(np.int64))
-    encoded = [train.encoding.encode(value_K) for value_K in train.select(chosen).values()]
-    value_K = np.concatenate(encoded) if encoded else np.zeros((0, 1), np.float32)
-    if not len(value_K):
-        return 1.0
+    value_K = np.concatenate([train.encoding.encode(value_K) for value_K in train.select(chosen).values()])
     if np.issubdtype(value_K.dtype, np.integer):
         share_V = np.bincount(value_K) / len(value_K)
         share_V = share_V[share_V > 0]

@@ -40,8 +40,9 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     fraction = decided(data.validation_fraction)
     if len(parts["validation"]) and fraction:
         raise UsageError("validation_fraction has no effect on data with a validation split of its own; remove it")
-    held_out = (train, parts["validation"]) if len(parts["validation"]) else hold_out(table, train, fraction, seed=seed)
-    train, validation = held_out
+    validation = parts["validation"]
+    if not len(validation):
+        train, validation = hold_out(table, train, fraction, seed=seed)
     labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
     return Division(np.concatenate([train, parts["unlabeled"]]), labeled, validation, test)
 
@@ -63,12 +64,9 @@ def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, num_examples: in
     if num_examples is None:
         return rows
     if not 1 <= num_examples <= len(rows):
-        raise UsageError(
-            f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, the number of training examples"
-        )
+        raise UsageError(f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, all training examples")
     rng = Draws(seed, "data", 0).rng("take_examples")
-    drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=num_examples, rng=rng)]
-    return drawn
+    return draw_rows(rows, label_N, num_examples, rng)
 
 
 def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[Rows, Rows]:
@@ -76,14 +74,10 @@ def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[R
     candidates = _full_and_labeled(table, rows)
     num_held_out = round(fraction * len(candidates))
     if fraction != 0 and not 0 < num_held_out < len(candidates):
-        raise UsageError(
-            f"validation_fraction is {fraction}, which would hold out {num_held_out} of {len(candidates)} examples; "
-            "choose one that leaves some in both splits, or 0"
-        )
+        found = f"would hold out {num_held_out} of {len(candidates)} examples"
+        raise UsageError(f"validation_fraction is {fraction}, which {found}; leave some in both splits, or give 0")
     rng = Draws(seed, "data", 0).rng("hold_out")
-    return _move(
-        table, rows, candidates[draw_stratified(table.label_N[candidates], num_examples=num_held_out, rng=rng)]
-    )
+    return _move(table, rows, draw_rows(candidates, table.label_N, num_held_out, rng))
 
 
 def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *, seed: int) -> Rows:
@@ -92,12 +86,11 @@ def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *
     if fraction == 1:
         return labeled
     rng = Draws(seed, "data", 0).rng("keep_labels")
-    spared = _one_of_each(label_N[labeled], rng)
-    num_kept = max(round(fraction * len(labeled)), len(spared))
-    others = np.setdiff1d(np.arange(len(labeled)), spared)
-    drawn = draw_stratified(label_N[labeled[others]], num_examples=num_kept - len(spared), rng=rng)
-    kept: Rows = labeled[np.sort(np.concatenate([spared, others[drawn]]))]
-    return kept
+    spared = _one_of_each(labeled, label_N, rng)
+    num_more = max(round(fraction * len(labeled)) - len(spared), 0)
+    others: Rows = labeled[~np.isin(labeled, spared)]
+    kept = np.isin(labeled, [*spared, *draw_rows(others, label_N, num_more, rng)])
+    return labeled[kept]
 
 
 def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:
@@ -106,13 +99,12 @@ def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:
         return rows, rows[:0]
     rng = Draws(seed=0, phase="data", step=0).rng("test split")
     candidates = _full_and_labeled(table, rows)
-    others = np.setdiff1d(candidates, candidates[_one_of_each(table.label_N[candidates], rng)])
+    others = np.setdiff1d(candidates, _one_of_each(candidates, table.label_N, rng))
     num_test = min(round(fraction * len(candidates)), len(others))
     if num_test == 0:
-        raise UsageError(
-            f"{len(candidates)} labeled examples leave none to test on; give more, or --test-data, or --test-fraction 0"
-        )
-    return _move(table, rows, others[draw_stratified(table.label_N[others], num_examples=num_test, rng=rng)])
+        cure = "give more, or --test-data, or --test-fraction 0"
+        raise UsageError(f"{len(candidates)} labeled examples leave none to test on; {cure}")
+    return _move(table, rows, draw_rows(others, table.label_N, num_test, rng))
 
 
 def _full_and_labeled(table: Table, rows: Rows) -> Rows:
@@ -121,16 +113,23 @@ def _full_and_labeled(table: Table, rows: Rows) -> Rows:
     return found
 
 
-def _one_of_each(label_M: Int64[np.ndarray, " M"], rng: torch.Generator) -> Rows:
-    """Draw one index of each class."""
-    order = torch.randperm(len(label_M), generator=rng).numpy()
-    _, first = np.unique(label_M[order], return_index=True)
-    return np.sort(order[first])
+def _one_of_each(rows: Rows, label_N: Int64[np.ndarray, " N"], rng: torch.Generator) -> Rows:
+    """Draw one row of each class."""
+    shuffled = rows[torch.randperm(len(rows), generator=rng).numpy()]
+    _, first = np.unique(label_N[shuffled], return_index=True)
+    drawn: Rows = shuffled[first]
+    return drawn
 
 
 def _move(table: Table, rows: Rows, moved: Rows) -> tuple[Rows, Rows]:
     """Return the rows that are left, without the crops of what is moved, and what is moved."""
     return rows[~np.isin(table.origin_N[rows], moved)], moved
+
+
+def draw_rows(rows: Rows, label_N: Int64[np.ndarray, " N"], num_examples: int, rng: torch.Generator) -> Rows:
+    """Draw some of the rows, stratified by class."""
+    drawn: Rows = rows[draw_stratified(label_N[rows], num_examples=num_examples, rng=rng)]
+    return drawn
 
 
 def draw_stratified(
