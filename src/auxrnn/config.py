@@ -291,34 +291,23 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every", "patience")
-        if self.loss.objective != "none" and "objective" not in PRESETS[self.model.model].options:
-            raise ValueError(
-                f"objective is {self.loss.objective}; {self.model.model} reads whole sequences and carries no auxiliary"
-                " loss, so it must be none"
-            )
-        if self.model.model in PRETRAINED_MODELS and self.loss.objective != PRETRAINED_MODELS[self.model.model]:
-            own = PRETRAINED_MODELS[self.model.model]
-            raise ValueError(
-                f"objective is {self.loss.objective}; {self.model.model} is {own} by definition, so leave it out or"
-                " take lstm"
-            )
-        if self.model.tie_decoder and self.loss.objective != "reconstruct":
-            raise ValueError("tie_decoder is for reconstruct, which alone has a decoder; leave it out")
-        if self.loss.objective == "none" and (self.schedule.pretrain_steps or self.schedule.pretrain_epochs):
-            raise ValueError(
-                "pretraining needs an auxiliary loss, and objective is none; choose reconstruct or predict, or leave"
-                " pretraining out"
-            )
-        if not self._has_updates:
-            raise ValueError("no update is asked for, neither to pretrain nor to train; raise train_steps")
-
-    @property
-    def _has_updates(self) -> bool:
-        schedule = self.schedule
+        objective, model, schedule = self.loss.objective, self.model.model, self.schedule
         pretrain = (schedule.pretrain_steps, schedule.pretrain_epochs)
         train = (schedule.train_steps, schedule.train_epochs)
-        has_default_pretraining = self.loss.objective != "none" and pretrain == (None, None)
-        return has_default_pretraining or train == (None, None) or any(value for value in pretrain + train)
+        if objective != "none" and "objective" not in PRESETS[model].options:
+            reason = "reads whole sequences and carries no auxiliary loss, so it must be none"
+            raise ValueError(f"objective is {objective}; {model} {reason}")
+        if objective != PRETRAINED_MODELS.get(model, objective):
+            reason = f"is {PRETRAINED_MODELS[model]} by definition, so leave it out or take lstm"
+            raise ValueError(f"objective is {objective}; {model} {reason}")
+        if self.model.tie_decoder and objective != "reconstruct":
+            raise ValueError("tie_decoder is for reconstruct, which alone has a decoder; leave it out")
+        if objective == "none" and any(pretrain):
+            cure = "choose reconstruct or predict, or leave pretraining out"
+            raise ValueError(f"pretraining needs an auxiliary loss, and objective is none; {cure}")
+        has_default_length = train == (None, None) or (objective != "none" and pretrain == (None, None))
+        if not has_default_length and not any(pretrain + train):
+            raise ValueError("no update is asked for, neither to pretrain nor to train; raise train_steps")
 
 
 Value = TypeVar("Value")
