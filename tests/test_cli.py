@@ -127,11 +127,26 @@ def test_the_summary_names_every_command_and_gives_examples(word):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_command_carries_an_example_and_defaults(command):
     result = call(command, "--help")
-    _usage, text = result.out.split("\n", 1)
+    usage, text = result.out.split("\n", 1)
     assert result.code == 0
     assert result.err == ""
     assert re.search(rf"^Examples:\n(.*\n)*? .*auxrnn {command}\b", text, re.MULTILINE)
+    assert "ARGS" not in usage
     assert "--json  " in text or command == "data"
+
+
+def test_the_usage_line_names_the_words_that_a_command_takes():
+    assert call("predict", "--help").out.startswith("Usage: auxrnn predict [OPTIONS] RUN FILES...\n\nShow classes")
+    assert call("reproduce", "--help").out.startswith("Usage: auxrnn reproduce [OPTIONS] [NAMES...]\n\n")
+
+
+def test_the_help_of_a_named_model_shows_its_defaults_and_no_option_without_effect():
+    text = call("train", "--help", "--model", "transformer").out
+    assert re.search(r"--num-layers INT .*\n?.*\[default: 2\]", text)
+    options = set(re.findall(r"^│ +(--[a-z-]+)", text, re.MULTILINE))
+    assert {"--num-heads", "--hidden-size"} <= options
+    assert not {"--supervised-window", "--segment-length", "--pad-to"} & options
+    assert "Segments of the auxiliary loss" not in text
 
 
 def test_the_flags_of_train_and_their_defaults_are_as_recorded():

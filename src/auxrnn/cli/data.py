@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from cyclopts import App, Group
 
 from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_json, say
-from auxrnn.cli.layers import PANELS
 from auxrnn.config import DataConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from auxrnn.data.summary import Findings
     from auxrnn.report.data_pictures import Shown
 
-assert DataConfig in PANELS, "its fields are flags"
 MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
 SUBCOMMANDS = Group("Subcommands")
 data = App(
