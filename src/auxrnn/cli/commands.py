@@ -173,8 +173,8 @@ def say(text: str) -> None:
 
 def load_data(config: "DataConfig") -> "Dataset":
     """Load the data of a run, with progress on the error stream."""
-    from auxrnn.data import datasets
+    from auxrnn.data.datasets import load
     from auxrnn.progress import show_reading
 
     with show_reading(Path(config.data).name) as observe:
-        return datasets.load(config, observe=observe)
+        return load(config, observe=observe)

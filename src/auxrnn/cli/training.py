@@ -72,20 +72,21 @@ def train(
         auxrnn train Heartbeat_TRAIN.ts                  time series (UCR/UEA)
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
     """
-    from auxrnn import planning, runs
+    from auxrnn.planning import plan
+    from auxrnn.runs import check_free, check_pretrained, create, open_session, settle
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
-    config = runs.settle(run)
+    config = settle(run)
     if out is not None:
-        runs.check_free(out)
+        check_free(out)
     dataset = load_data(config.data)
-    config, prepared = planning.plan(config, dataset, minutes=minutes, say=say)
+    config, prepared = plan(config, dataset, minutes=minutes, say=say)
     if pretrained is not None:
-        runs.check_pretrained(config, pretrained)
+        check_pretrained(config, pretrained)
     folder = out or _next_free_folder(config)
-    session = runs.open_session(config, dataset, prepared, folder)
+    session = open_session(config, dataset, prepared, folder)
     _check_memory(session)
-    runs.create(config, prepared, folder, pretrained=pretrained)
+    create(config, prepared, folder, pretrained=pretrained)
     _announce_data(config, dataset, prepared)
     _announce(session, minutes=minutes)
     return _train_to_end(session, folder, is_json=json)
