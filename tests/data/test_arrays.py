@@ -7,7 +7,6 @@ import pytest
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import SeriesFormat, TextFormat
-from auxrnn.data.readers import npy
 from auxrnn.data.readers.arrays import array_source, is_array_folder
 from auxrnn.errors import RunError, UsageError
 
@@ -70,13 +69,6 @@ def test_numbers_of_any_width_become_floats(tmp_path, dtype):
     x = np.array([[0, 1, 1], [1, 0, 1]], dtype=dtype)
     _, examples = read(save(tmp_path / "data.npz", x=x), has_labels=False)
     assert values(examples) == [[[0], [1], [1]], [[1], [0], [1]]]
-
-
-def test_a_large_array_is_read_block_by_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(npy, "BLOCK_BYTES", 7 * 8)
-    x = np.random.default_rng(0).standard_normal((10, 3)).astype(np.float32)
-    for path in (save(tmp_path / "data.npz", x=x), save_folder(tmp_path / "data", x=x)):
-        assert np.array_equal(np.stack(values(read(path, has_labels=False)[1]))[..., 0], x)
 
 
 @pytest.mark.parametrize("form", ["npz", "folder"])
@@ -244,16 +236,6 @@ def test_wrong_arrays_are_refused_by_file_name_and_example(tmp_path, assert_one_
     with pytest.raises(RunError) as error:
         read(path, has_labels=False)
     assert_one_sentence(error, path, part)
-
-
-@pytest.mark.parametrize("kind", ["pickled-y", "one-axis", "few-labels", "half-labels", "long"])
-def test_in_a_folder_the_file_is_the_name(tmp_path, assert_one_sentence, kind):
-    arrays, part = WRONG[kind]
-    path = save_folder(tmp_path / "data", **arrays)
-    with pytest.raises(RunError) as error:
-        read(path, has_labels=False)
-    assert_one_sentence(error, *(part.partition(name)[2] for name in ("x", "y", "lengths") if part.startswith(name)))
-    assert any(str(error.value).startswith(str(path / f"{name}.npy")) for name in arrays)
 
 
 def test_a_patient_reader_finds_all_wrong_examples(tmp_path):

@@ -1,8 +1,5 @@
 """A user's own images and arrays are read as a dataset's images were, or refused in one sentence."""
 
-import pickle
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -72,26 +69,6 @@ def test_an_npz_with_several_arrays_gives_the_one_called_x(tmp_path):
     assert np.array_equal(read_image_file(path, GRAY), alone)
 
 
-def test_a_photograph_is_turned_upright(tmp_path):
-    upright = Image.fromarray(bytes_of(6, 4, 3))
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the camera was turned: show it a quarter turn clockwise
-    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png", exif=exif)
-    upright.save(tmp_path / "upright.png")
-    turned, straight = (read_image_file(tmp_path / f"{name}.png", COLOR) for name in ("turned", "upright"))
-    assert np.array_equal(turned, straight)
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "LA"])
-def test_pictures_of_any_eight_bit_kind_are_converted(tmp_path, mode):
-    pixels = np.repeat(np.where(bytes_of(6, 4, 1) > 127, 255, 0).astype(np.uint8), 3, axis=2)
-    image = Image.fromarray(pixels).convert(mode)
-    transparency = {"transparency": bytes([100, 200])} if mode == "P" else {}
-    image.save(tmp_path / "image.png", **transparency)
-    found = read_image_file(tmp_path / "image.png", COLOR)
-    assert np.array_equal(found.ravel(), pixels.ravel() / np.float32(255))
-
-
 @pytest.mark.parametrize(
     ("name", "array", "part"),
     [
@@ -137,30 +114,6 @@ def test_what_cannot_be_read_is_refused_by_file(tmp_path, assert_one_sentence, n
     with pytest.raises(RunError) as error:
         read_image_file(path, GRAY)
     assert_one_sentence(error, path)
-
-
-class Trap:
-    """Leaves a file behind when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
-@pytest.mark.parametrize("name", ["trap.npy", "trap.npz"])
-def test_nothing_is_ever_unpickled(tmp_path, assert_one_sentence, name):
-    sprung, path = tmp_path / "sprung", tmp_path / name
-    trap = np.array([Trap(sprung)], dtype=object)
-    (np.save if name.endswith(".npy") else np.savez)(path, trap)
-    with pytest.raises(RunError) as error:
-        read_image_file(path, GRAY)
-    assert_one_sentence(error, path)
-    path.write_bytes(pickle.dumps(Trap(sprung)))
-    with pytest.raises(RunError):
-        read_image_file(path, GRAY)
-    assert not sprung.exists()
 
 
 def test_an_npz_of_several_arrays_without_x_is_refused(tmp_path, assert_one_sentence):

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.folders import find_files
 from auxrnn.data.formats import TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers import image_folder
@@ -109,15 +108,6 @@ def test_links_are_followed_and_loops_end(tmp_path):
         found
     )
     assert len(found) < 20
-
-
-def test_folders_that_all_link_to_each_other_have_few_paths(tmp_path):
-    folders = [tmp_path / str(number) for number in range(7)]
-    for folder in folders:
-        save(folder, "1.png")
-        for other in folders:
-            (folder / f"to{other.name}").symlink_to(other)
-    assert len(find_files(tmp_path, suffixes=[".png"]).files) == 7
 
 
 def test_without_labels_every_picture_counts_wherever_it_lies(tmp_path):
@@ -285,12 +275,6 @@ def test_a_closed_folder_is_refused(tmp_path, assert_one_sentence, monkeypatch):
     with pytest.raises(RunError) as error:
         read(tmp_path)
     assert_one_sentence(error, tmp_path / "b", "Permission denied")
-
-
-def test_a_folder_that_is_gone_is_refused(tmp_path, assert_one_sentence):
-    with pytest.raises(RunError) as error:
-        read(tmp_path / "gone")
-    assert_one_sentence(error, tmp_path / "gone", "No such file")
 
 
 def test_with_a_format_pictures_are_resized_if_it_resizes(tmp_path):

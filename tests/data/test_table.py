@@ -4,8 +4,6 @@ import builtins
 import csv
 import gc
 import json
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -425,12 +423,6 @@ def test_fields_that_are_too_long_are_refused(tmp_path, assert_one_sentence, sma
     assert problems.refused == [str(error.value)]
 
 
-def test_fields_of_a_few_million_characters_are_read(tmp_path):
-    text = "many words, " * 500_000
-    (example,) = read(write(tmp_path, f'text,label\n"{text}",1\n'))[1]
-    assert len(example.value_T) == len(text)
-
-
 def test_a_line_without_an_end_is_refused_and_ends_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(table_rows, "MOST_LINE_CHARACTERS", 100)
     path = write(tmp_path, "text,label\na,1\n" + "x" * 1000 + ",1\nb,2\n")
@@ -454,33 +446,6 @@ def test_rows_are_read_one_by_one_and_the_file_is_closed_when_nobody_wants_more(
     # A file that is left open gives a warning, which is an error here.
     del examples
     gc.collect()
-
-
-COUNT_ROWS = """
-import sys
-from pathlib import Path
-from auxrnn.data.examples import Problems, to_label
-from auxrnn.data.readers.table import TableOptions, table_source
-folder = Path(sys.argv[1])
-options = TableOptions("2+3", "1", class_names=folder / "classes.txt")
-files = {part: folder / f"{part}.csv" for part in ("train", "test")}
-problems = Problems()
-examples = list(table_source("dbpedia", files, options).read(problems, None).examples)
-labels = {example.label for example in examples}
-print(*(sum(example.part == part for example in examples) for part in files), len(labels))
-print(sum(len(example.value_T) for example in examples), problems.num_refused, problems.num_skipped, examples[-1].place)
-"""
-
-
-def test_the_whole_of_the_real_dbpedia_is_read(shared_dbpedia):
-    # In a process of its own, since the check of all types takes a hundred times as long as the reading.
-    command = [sys.executable, "-c", COUNT_ROWS, str(shared_dbpedia)]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    characters = 0
-    for part in ("train", "test"):
-        with (shared_dbpedia / f"{part}.csv").open(newline="", encoding="utf-8") as file:
-            characters += sum(len(title) + 1 + len(content) for _, title, content in csv.reader(file))
-    assert shown == ["12038 7600 14", f"{characters} 0 0 {shared_dbpedia / 'test.csv'}, line 7600"]
 
 
 def test_the_real_dbpedia_is_understood(shared_dbpedia):

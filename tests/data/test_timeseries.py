@@ -106,10 +106,6 @@ def test_labels_that_are_left_open_are_none(tmp_path):
     assert labels(read(path)[1]) == ["a", None, None, "b"]
 
 
-def test_labels_are_given_even_where_they_are_not_needed(tmp_path):
-    assert labels(read(write(tmp_path, TWO_CHANNELS), has_labels=False)[1]) == ["walk", "run", "walk"]
-
-
 @pytest.mark.parametrize(
     ("tags", "case"),
     [("@classLabel false", "1,2:3,4"), ("@problemName A", "1,2:3,4"), ("@targetLabel true", "1,2:3,4:0.37")],

@@ -25,9 +25,7 @@ HEADER_BYTES = 2**14
 BLOCK_BYTES = 2**22
 LARGEST_BLOCK = 2**30
 """How many bytes of an .npz are loaded at once, where it cannot be read in smaller blocks."""
-LARGEST_UNPACKED = 2**36
-SUSPICIOUS_UNPACKED = 2**30
-SUSPICIOUS_RATIO = 1000
+LARGEST_UNPACKED, SUSPICIOUS_UNPACKED, SUSPICIOUS_RATIO = 2**36, 2**30, 1000
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 

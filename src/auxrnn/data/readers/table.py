@@ -1,5 +1,6 @@
 """Tables of texts as a source of examples: columns are chosen, rows checked, texts joined, labels named."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,6 +13,7 @@ from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind,
 from auxrnn.errors import RunError, UsageError
 
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 BYTES_PER_STEP = {"characters": 4, "bytes": 1}
 
 
@@ -143,17 +145,9 @@ def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
             raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
     label = None if layout.label is None else to_label(cells[layout.label])
-    if "\0" in joined or not _is_unicode(joined + (label or "")):
+    if "\0" in joined or LONE_SURROGATE.search(joined + (label or "")):
         raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
     return joined, label
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _read_class_names(path: Path) -> Mapping[str, str]:
