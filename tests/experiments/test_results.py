@@ -79,7 +79,7 @@ def test_a_claim_with_some_seeds_missing_is_open_and_says_so():
 
 def test_a_claim_names_both_numbers_and_their_distance():
     claim = make_results((81.0, 82.0, 83.0), (70.0, 72.0, 74.0)).claim("the text", UPPER, LOWER)
-    assert claim == Claim("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points in the mean")
+    assert claim == Claim("the text", "holds", "upper 82.0 ± 1.0, lower 72.0 ± 2.0: +10.0 points on average")
 
 
 def test_a_sentence_has_our_numbers_in_the_order_of_its_places_or_is_not_said():

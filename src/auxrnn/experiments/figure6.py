@@ -73,7 +73,7 @@ def _claims(results: Results) -> Iterator[Claim]:
 
 
 def _tell(results: Results) -> str:
-    """Return which ingredient is missed most and which least, in the mean."""
+    """Return which ingredient is missed most and which least, on average."""
     scores = {row: score for row in PAPER if (score := results.score(row, "")) is not None}
     if len(scores) < len(PAPER):
         return ""

@@ -155,8 +155,8 @@ class Results(NamedTuple):
             return Claim(text, "open", "not all of its runs are done", is_ours)
         verdict = judge(ours, theirs, by=by, fewest=FEWEST_SEEDS)
         numbers = f"{better[0]} {describe_score(ours, decimals=1)}, {worse[0]} {describe_score(theirs, decimals=1)}"
-        points = f"{ours.mean - theirs.mean:+.1f} points in the mean"
-        detail = f"{numbers}: {'too few seeds for an ordering' if verdict == 'open' else points}"
+        points = f"{ours.mean - theirs.mean:+.1f} points on average"
+        detail = f"{numbers}: {'too few seeds to compare' if verdict == 'open' else points}"
         return Claim(text, verdict, detail, is_ours)
 
     def tell(self, text: str, *places: Place, value: Value = test_accuracy) -> str:
