@@ -11,7 +11,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from serving import Served, serving
+from serving import Served, block_network, serving
 
 from auxrnn.data import downloads
 from auxrnn.data.downloads import PAUSES, download
@@ -248,12 +248,12 @@ def test_pauses_grow(get, slept):
 
 
 @pytest.mark.parametrize("num_kept", [0, HALF])
-def test_without_a_network_the_answer_comes_at_once(server, tmp_path, assert_one_sentence, capfd, slept, num_kept):
-    server.server_close()
+def test_without_a_network_the_answer_comes_at_once(monkeypatch, tmp_path, assert_one_sentence, capfd, slept, num_kept):
+    block_network(monkeypatch)
     if num_kept:
         (tmp_path / "file.bin.part").write_bytes(CONTENT[:num_kept])
     with pytest.raises(RunError) as error:
-        download(published(server), tmp_path)
+        download(published(SimpleNamespace(url="http://example.invalid")), tmp_path)
     cure = "run again to resume after the first 100,000 bytes" if num_kept else "check the network"
     assert_one_sentence(error, "cannot be reached", cure, "--data-dir")
     assert slept == []
