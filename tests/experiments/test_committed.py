@@ -11,7 +11,7 @@ from auxrnn.experiments.scales import find_scale
 from auxrnn.report.pages import outcome_markdown
 
 RESULTS = Path(__file__).parents[2] / "results"
-COMMITTED = sorted((RESULTS / "desk").glob("*.md"))
+COMMITTED = sorted(path for scale in ("desk", "full") for path in (RESULTS / scale).glob("*.md"))
 NAMES = {
     "smoke": (114, "159de1816233ad6b", "ec3545c9554e7f30"),
     "desk": (320, "5142330608ec7384", "9e83a345305a6f59"),
@@ -40,7 +40,8 @@ def test_the_digests_would_notice_another_name():
     assert digest(["a", "b"]) == digest(["b", "a", "a"]) != digest(["a", "c"])
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_committed_records_give_the_committed_tables(path, tmp_path):
-    outcome = find_outcome(path.stem, find_scale("desk", tmp_path), Folders(tmp_path, RESULTS / "desk" / "records"))
+    scale = find_scale(path.parent.name, tmp_path)
+    outcome = find_outcome(path.stem, scale, Folders(tmp_path, path.parent / "records"))
     assert outcome_markdown(outcome) == path.read_text()
