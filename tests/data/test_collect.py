@@ -1,7 +1,6 @@
 """Examples one by one become flat arrays; classes get an order, and what nobody can train on is refused."""
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from auxrnn.data.datasets import load_sources
 from auxrnn.data.examples import Example, Problems, Source, Understood
 from auxrnn.data.formats import SeriesFormat
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.summary import count_lengths
 from auxrnn.errors import RunError
 
 
@@ -117,12 +115,3 @@ def test_a_label_without_a_name_is_refused(assert_one_sentence):
     with pytest.raises(RunError) as error:
         gather(("1", 1), ("7", 1), class_names={"1": "one", "2": "two"})
     assert_one_sentence(error, "example 1 has the label '7', which has no class name")
-
-
-def test_bins_of_lengths_hold_every_sequence_once():
-    length_N = np.array([*range(5, 105), 4000])
-    bins = count_lengths(length_N, 10)
-    assert sum(count for _, _, count in bins) == 101
-    assert (bins[0][0], bins[-1][1]) == (5, 4000)
-    assert all(last + 1 == first for (_, last, _), (first, _, _) in pairwise(bins))
-    assert count_lengths(np.array([3, 3, 4]), 10) == [(3, 3, 2), (4, 4, 1)]

@@ -44,18 +44,6 @@ def measure_lengths(length_N: Int64[np.ndarray, " N"]) -> Lengths:
     return Lengths(int(length_N.min()), int(np.median(length_N)), int(length_N.max()))
 
 
-def count_lengths(length_N: Int64[np.ndarray, " N"], num_bins: int) -> list[tuple[int, int, int]]:
-    """Return bins of lengths: the first and last length of each, and its number of sequences.
-
-    The last bin takes in the longest hundredth, so that a single long sequence does not flatten the others.
-    """
-    last = np.ceil(np.percentile(length_N, 99))
-    edges = np.unique(np.linspace(length_N.min(), last + 1, num_bins + 1).astype(np.int64))
-    edges[-1] = length_N.max() + 1
-    counts, _ = np.histogram(length_N, edges)
-    return list(zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), counts.tolist(), strict=True))
-
-
 def count_parts(table: Table) -> dict[str, int]:
     """Count the examples of each split that the files define, and the others."""
     counts: dict[str, int] = {part: int((table.part_N == number).sum()) for number, part in enumerate(PARTS)}
