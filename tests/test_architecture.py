@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -116,3 +118,11 @@ def test_the_page_of_the_architecture_shows_the_layers_that_are_checked():
     )
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     assert shown == [name for layer in layers for name in layer.split(" | ")]
+
+
+def test_the_page_of_the_architecture_shows_the_walk_to_the_first_checkpoint():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    table = page[page.index("| stage | files") : page.index("How settings come together")]
+    command = [sys.executable, ROOT / "tools" / "trace_walk.py"]
+    traced = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert sorted(re.findall(r"`([\w/]+\.py)`", table)) == sorted(line for line in traced if line.endswith(".py"))

@@ -208,7 +208,7 @@ def test_a_pretrained_language_model_can_be_started_from_by_a_plain_lstm(texts, 
 
 
 def test_what_will_not_fit_is_said_before_anything_is_written(texts, tmp_path, monkeypatch):
-    monkeypatch.setattr("auxrnn.cli.training.find_free_memory", lambda _device: 200_000)
+    monkeypatch.setattr("auxrnn.training.cost.find_free_memory", lambda _device: 200_000)
     words = ["--model", "transformer", *WORDS["transformer"], "--batch-size", "64"]
     result = call("train", texts, *words, "--out", tmp_path / "run")
     assert result.code == 1

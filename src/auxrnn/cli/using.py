@@ -96,9 +96,9 @@ def predict(
     from auxrnn.data.inputs import count_unknown, read_inputs
 
     trained = runs.load_run(run, weights=weights)
-    _say_weights(trained)
     if stream:
         return _predict_stream(trained, is_json=json)
+    _say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
     for path in files:
@@ -165,6 +165,7 @@ def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> int:
     from auxrnn.streaming import Stream
 
     stream, step = Stream(trained.network), 0
+    _say_weights(trained)
     for values in _read_stream(trained.card.format):
         if values is None:
             stream.restart()
