@@ -28,14 +28,14 @@ ARCHIVE = PublishedFile(
 
 def open_cifar10(config: DataConfig) -> Source:
     """Return CIFAR-10 as a source."""
-    from auxrnn.data import image_sets, images  # noqa: PLC0415 - slow, and the list of datasets does without
+    from auxrnn.data import images  # noqa: PLC0415 - slow, and the list of datasets does without
     from auxrnn.data.readers.binary_images import read_cifar10  # noqa: PLC0415 - the same
 
-    def read(files: Sequence[Path]) -> Iterator[image_sets.ImagePart]:
+    def read(files: Sequence[Path]) -> Iterator[images.ImagePart]:
         yield "train", *read_cifar10(files[:-1])
         yield "test", *read_cifar10(files[-1:])
 
-    return image_sets.image_source(config, CIFAR10, images.ImageFormat(32, 32, 3), CLASSES, read)
+    return images.image_source(config, CIFAR10, images.ImageFormat(32, 32, 3), CLASSES, read)
 
 
 CIFAR10 = DatasetSpec(

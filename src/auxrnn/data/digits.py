@@ -13,10 +13,10 @@ def open_digits(config: DataConfig) -> Source:
     # Slow imports, which the list of datasets does without.
     import numpy as np  # noqa: PLC0415
 
-    from auxrnn.data import image_sets, images, splits  # noqa: PLC0415
+    from auxrnn.data import images, splits  # noqa: PLC0415
     from auxrnn.structs import Draws  # noqa: PLC0415
 
-    def read(_files: Sequence[Path]) -> Iterator[image_sets.ImagePart]:
+    def read(_files: Sequence[Path]) -> Iterator[images.ImagePart]:
         from sklearn.datasets import load_digits  # noqa: PLC0415
 
         digits = load_digits()
@@ -28,7 +28,7 @@ def open_digits(config: DataConfig) -> Source:
         yield "train", np.delete(images_NHWC, test, axis=0), np.delete(label_N, test)
         yield "test", images_NHWC[test], label_N[test]
 
-    return image_sets.image_source(config, DIGITS, images.ImageFormat(8, 8, 1, canvas=14), "0123456789", read)
+    return images.image_source(config, DIGITS, images.ImageFormat(8, 8, 1, canvas=14), "0123456789", read)
 
 
 DIGITS = DatasetSpec(

@@ -19,10 +19,10 @@ FILES = (
 
 def open_fashion_mnist(config: DataConfig) -> Source:
     """Return Fashion-MNIST as a source."""
-    from auxrnn.data import image_sets, images  # noqa: PLC0415 - slow, and the list of datasets does without
+    from auxrnn.data import images  # noqa: PLC0415 - slow, and the list of datasets does without
 
     form = images.ImageFormat(28, 28, 1)
-    return image_sets.image_source(config, FASHION_MNIST, form, CLASSES, image_sets.read_idx_files)
+    return images.image_source(config, FASHION_MNIST, form, CLASSES, images.read_idx_files)
 
 
 FASHION_MNIST = DatasetSpec(

@@ -25,11 +25,11 @@ FILES = tuple(
 
 def open_mnist(config: DataConfig) -> Source:
     """Return MNIST or pMNIST as a source."""
-    from auxrnn.data import image_sets, images  # noqa: PLC0415 - slow, and the list of datasets does without
+    from auxrnn.data import images  # noqa: PLC0415 - slow, and the list of datasets does without
 
     spec = PMNIST if config.data == PMNIST.name else MNIST
     form = images.ImageFormat(28, 28, 1, permutation=config.permutation if spec is PMNIST else None)
-    return image_sets.image_source(config, spec, form, "0123456789", image_sets.read_idx_files)
+    return images.image_source(config, spec, form, "0123456789", images.read_idx_files)
 
 
 MNIST = DatasetSpec(
