@@ -221,7 +221,7 @@ def test_what_will_not_fit_is_said_before_anything_is_written(texts, tmp_path, m
 def test_a_training_of_days_is_called_long(texts, tmp_path, monkeypatch):
     monkeypatch.setattr("auxrnn.cli.training.LONG_TRAINING", 0.0)
     result = train(tmp_path / "run", texts, SYSTEMS["gru"])
-    assert "that is long: fewer updates (--train-steps)" in result.err
+    assert "this will take long; fewer updates (--train-steps)" in result.err
 
 
 def test_a_tied_decoder_has_no_weights_of_its_own(texts, tmp_path):

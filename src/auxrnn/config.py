@@ -307,7 +307,7 @@ class RunConfig:
             raise ValueError(f"pretraining needs an auxiliary loss, and objective is none; {cure}")
         has_default_length = train == (None, None) or (objective != "none" and pretrain == (None, None))
         if not has_default_length and not any(pretrain + train):
-            raise ValueError("no update is asked for, neither to pretrain nor to train; raise train_steps")
+            raise ValueError("both phases have zero updates; raise train_steps")
 
 
 Value = TypeVar("Value")

@@ -143,7 +143,7 @@ class SequenceClassifier(Network):
         )
         if self.normalize_auxiliary and losses.auxiliary is not None:
             total, num_tokens = losses.auxiliary
-            losses = losses._replace(auxiliary=LossSum(total / measure_constant_loss(batch), num_tokens))
+            losses = losses._replace(auxiliary=LossSum(total / batch_constant_loss(batch), num_tokens))
         return losses.combine(self.auxiliary_weight)
 
     def _batch(self, x: Tensor, y: Tensor | None, lengths: Lengths | None) -> SequenceBatch:
@@ -192,7 +192,7 @@ class PLSTM(SequenceClassifier):
     objective_name = "predict"
 
 
-def measure_constant_loss(batch: SequenceBatch) -> Tensor:
+def batch_constant_loss(batch: SequenceBatch) -> Tensor:
     """Return the loss per step of the best constant prediction: the variance of vectors, the entropy of tokens."""
     num_columns = batch.x_BT.shape[1]
     first_B = num_columns - batch.length_B

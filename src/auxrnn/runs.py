@@ -54,7 +54,7 @@ from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newe
 
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
-# What begins with the labels and is as usual in a run that ends before them; and what is not.
+# Settings that matter only once labels are used, and so have their defaults in a pretraining; then those that do not.
 OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
 WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks.
@@ -137,7 +137,7 @@ def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -
     split = {"train": splits.train.labeled(), "validation": splits.validation, "test": splits.test}[name]
     if split is None:
         cure = "--validation-fraction" if name == "validation" else "--test-fraction or --test-data"
-        raise UsageError(f"this run has no {name} split (it takes {cure} in training); choose another --split")
+        raise UsageError(f"this run has no {name} split; train with {cure} to get one, or choose another --split")
     return split
 
 
@@ -151,7 +151,7 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     try:
         network.to(config.device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device is {config.device!r}, which cannot be used here; cpu always can") from error
+        raise UsageError(f"device is {config.device!r}, which is not available here; use cpu") from error
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     if config.patience is not None and splits.validation is None:
         raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")

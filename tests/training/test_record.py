@@ -65,7 +65,7 @@ def test_a_file_that_lost_lines_cannot_be_rewound(recorder):
     recorder.write(EVENTS[0])
     mark = recorder.flush()
     recorder.path.write_text("")
-    with pytest.raises(RunError, match=r"metrics\.jsonl has lost lines"):
+    with pytest.raises(RunError, match=r"metrics\.jsonl is shorter than its checkpoint"):
         recorder.rewind(mark)
 
 

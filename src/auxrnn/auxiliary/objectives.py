@@ -148,7 +148,7 @@ class Reconstruct(nn.Module):
     def _inputs_and_targets(
         self, batch: SequenceBatch, segments: Segments
     ) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"]]:
-        """Return the segments' tokens but the last, and but the first, in decoding order."""
+        """Return all tokens except the last (inputs), and all except the first (targets), in decoding order."""
         column_MS = batch.column_of(segments.row_M, segment_positions(segments, order=self.order))
         token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
         return token_MS[:, :-1], token_MS[:, 1:]

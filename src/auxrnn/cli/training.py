@@ -202,8 +202,8 @@ def _announce(session: "Session", *, minutes: float | None) -> None:
         say(f"the learning rate will still rise at the end: --warmup-steps is {warmup:,}, longer than the training")
     if seconds > LONG_TRAINING:
         say(
-            "that is long: fewer updates (--train-steps), shorter sequences (--image-size, --max-length, --length) or"
-            " another model take less; `auxrnn cost` compares them, and what is stopped can be resumed"
+            "this will take long; fewer updates (--train-steps), shorter sequences (--image-size, --max-length,"
+            " --length) or another model take less (`auxrnn cost` compares them); a stopped run can be resumed"
         )
     length: Window = decided(config.segments.segment_length)
     if config.loss.objective != "none" and length != "full" and length >= find_longest(session):

@@ -256,7 +256,7 @@ def _check_shapes(
 
 def _check_feedback(x_BT: Tensor, weights: Sequence[Tensor], feedback: Feedback, begin_B: Tensor | None) -> None:
     if begin_B is not None:
-        raise ValueError("rows that begin late cannot be fed back to; leave out begin_B")
+        raise ValueError("feedback is not supported for rows that begin late; leave out begin_B")
     hidden_weight, hidden_bias, output_weight, output_bias = feedback.head
     head_size, output_size, hidden_size = len(hidden_bias), weights[0].shape[1], weights[1].shape[1]
     pairs = [

@@ -40,7 +40,7 @@ class Losses(NamedTuple):
     num_correct: Int[Tensor, ""] | None
 
     def combine(self, auxiliary_weight: float) -> Float[Tensor, ""]:
-        """Divide each sum by its count, once, and add them up; alone, the auxiliary loss has no weight."""
+        """Divide each sum by its count, once, and add them up; without labels the auxiliary loss is not weighted."""
         parts = []
         if self.supervised is not None:
             parts.append(self.supervised.mean())

@@ -263,7 +263,7 @@ def measure_step(session: Session, phase: Phase) -> int | None:
 
 
 def read_memory(name: Literal["VmRSS", "VmHWM"]) -> int:
-    """Return the bytes that this process holds, or held at most since `reset_peak`; an OSError where Linux is not."""
+    """Return the bytes that this process holds, or held at most since `reset_peak`; an OSError unless on Linux."""
     # psutil knows no peak that can be reset.
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields[name].split()[0]) * 1024

@@ -66,9 +66,7 @@ class FileRecorder:
         try:
             self.path.touch()
             if self.path.stat().st_size < mark:
-                raise RunError(
-                    f"{self.path} has lost lines that its checkpoint counts; train again into another folder"
-                )
+                raise RunError(f"{self.path} is shorter than its checkpoint recorded; train again into another folder")
             os.truncate(self.path, mark)
         except OSError as error:
             raise cannot_write(self.path, error) from error
