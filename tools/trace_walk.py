@@ -7,6 +7,7 @@ Without words it trains a tiny r-LSTM on digits, which take the same way as MNIS
 
 import contextlib
 import io
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -54,6 +55,8 @@ def find_walk(words: list[str]) -> list[str]:
     """Return the files that `auxrnn train` enters with these words, in their order."""
     walk = Walk()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        # Data that is in the cache already would not be read.
+        os.environ["AUXRNN_CACHE_DIR"] = f"{folder}/cache"
         sys.setprofile(walk)
         try:
             code = cli.run(["train", *words, "--out", f"{folder}/run"])
