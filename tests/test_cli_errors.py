@@ -92,8 +92,8 @@ def assert_refused(words, code, *parts, folder):
         (["digits", "--objective", "none", "--pretrain-steps", "2"], ["--objective is none", "reconstruct or predict"]),
         (["digits", "--pretrain-steps", "2", "--pretrain-epochs", "1"], ["--pretrain-steps and --pretrain-epochs"]),
         (["digits", "--train-steps", "2", "--train-epochs", "1"], ["--train-steps and --train-epochs", "one of them"]),
-        (["digits", "--pretrain-steps", "0", "--train-steps", "0"], ["no update", "--train-steps"]),
-        (["digits", "--objective", "none", "--train-epochs", "0"], ["no update", "--train-steps"]),
+        (["digits", "--pretrain-steps", "0", "--train-steps", "0"], ["zero updates", "--train-steps"]),
+        (["digits", "--objective", "none", "--train-epochs", "0"], ["zero updates", "--train-steps"]),
     ],
 )
 def test_a_wrong_word_after_train_is_named_with_what_is_allowed(words, parts, tmp_path):
