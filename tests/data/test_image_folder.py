@@ -288,15 +288,14 @@ def test_with_a_format_pictures_are_resized_if_it_resizes(tmp_path):
     assert np.array_equal(examples[0].value_T, resize(gray, (2, 3)).reshape(6, 3))
 
 
-def test_with_a_format_that_keeps_sizes_others_are_left_out_and_named(tmp_path):
+def test_with_a_format_that_keeps_sizes_others_are_refused(tmp_path, assert_one_sentence):
     save(tmp_path, "a/1.png", "b/2.png")
     like = ImageFormat(6, 4, 1, permutation="p")
     assert [example.value_T.shape for example in read(tmp_path, like=like).examples] == [(24, 1)] * 2
     save(tmp_path, "b/3.png", height=7)
-    problems = Problems()
-    assert len(list(read(tmp_path, like=like, problems=problems).examples)) == 2
-    found = "has 7x4 pixels (height x width) where 6x4 are needed"
-    assert problems.skipped == [f"{tmp_path / 'b/3.png'} {found}"]
+    with pytest.raises(RunError) as error:
+        read(tmp_path, like=like)
+    assert_one_sentence(error, tmp_path / "b/3.png", "7x4 pixels (height x width) where 6x4 are needed", "resize it")
 
 
 def test_images_do_not_fit_a_format_of_texts(tmp_path, assert_one_sentence):

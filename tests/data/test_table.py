@@ -288,6 +288,14 @@ def test_a_table_without_rows_that_can_be_read_is_refused(tmp_path, assert_one_s
     assert_one_sentence(error, path, part)
 
 
+def test_a_name_that_two_columns_have_is_refused_and_a_number_is_not(tmp_path, assert_one_sentence):
+    path = write(tmp_path, "words,words,label\na,b,1\nc,d,2\n", "my.csv")
+    with pytest.raises(UsageError) as error:
+        read(path, TableOptions(text_column="words"))
+    assert_one_sentence(error, path, "more than one column 'words'", "--text-column")
+    assert len(list(read(path, TableOptions(text_column="2", label_column="label")))) == 2
+
+
 @pytest.mark.parametrize("name", ["absent.csv", "folder.csv", "absent.jsonl", "folder.txt", "absent.parquet"])
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path, assert_one_sentence, name):
     if name.endswith(".parquet"):

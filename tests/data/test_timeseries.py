@@ -139,6 +139,8 @@ WRONG = {
     "uneven": (with_cases("1,2:3,4:5:b"), "line 3 has channels of different lengths (1 and 2); give all channels"),
     "channels": (with_cases("1:2:a", "1:b"), "line 4 has 1 channel instead of 2 channels; put a colon after each"),
     "no-channels": (with_cases("1:a", "1"), "line 4 has 0 channels instead of 1 channel"),
+    "unlisted": (with_cases("1,2:c"), "line 3 has the class 'c', which the header does not list"),
+    "cut": (with_cases("1,2:a", "1,2:3,4"), "line 4 has the class '3,4', which the header does not list"),
     "no-label": (
         with_cases("1,2"),
         "line 3 has only one field; write one case per line: the values, a colon, and the class",

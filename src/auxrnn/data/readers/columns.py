@@ -96,6 +96,8 @@ def _is_called(name: str, known: re.Pattern[str]) -> bool:
 def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
     """Return the position of a column by its name, or by its number if no column has that name."""
     if name and name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{path} has more than one column {name!r}; give {flag} its number, counted from 1")
         return names.index(name)
     if name in map(str, range(1, len(names) + 1)):
         return int(name) - 1

@@ -111,6 +111,8 @@ def album_source(
         if not isinstance(like, ImageFormat | None):
             raise UsageError(f"{name} holds images, and the other data does not; give data of the same kind")
         form = like or _choose_format(name, [picture.header for picture in found], options.image_size)
+        if like is not None and not form.is_resized:
+            found = [picture for picture in found if _has_size(picture, form, problems)]
         if like is None and options.enlarge_to is not None and options.has_labels:
             found = _plan_crops(found, options.enlarge_to)
         num_examples = sum(1 + picture.num_crops for picture in found)
@@ -212,6 +214,16 @@ def _read_examples(
                 yield Example(view_TC, picture.label, f"{place}, crop {number}", picture.part, origin=place)
     for group in empty:
         problems.refuse(group, "has no images that can be read", "add some or remove the folder")
+
+
+def _has_size(picture: Picture, form: ImageFormat, problems: Problems) -> bool:
+    """Return whether a picture fits; refuse it otherwise, so that no test set shrinks unnoticed."""
+    height, width, _is_gray = picture.header
+    if (height, width) == (form.height, form.width):
+        return True
+    what = f"has {height}x{width} pixels (height x width) where {form.height}x{form.width} are needed"
+    problems.refuse(printable(picture.path), what, "resize it")
+    return False
 
 
 def _decode(picture: Picture, form: ImageFormat) -> list[UInt8[np.ndarray, "T C"]]:

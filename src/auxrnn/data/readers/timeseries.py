@@ -32,7 +32,8 @@ class SeriesFile(NamedTuple):
 
     path: Path
     part: Part | None
-    has_classes: bool
+    classes: frozenset[str] | None
+    """Those that the header lists; empty if it lists none, None for cases without a class."""
     has_last: bool
     """Whether a case has a field after its channels: a class, or a number to predict, which is not used."""
     num_channels: int
@@ -65,8 +66,10 @@ def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
     tags = _read_header(lines, path)
     if "@timestamps" in tags:
         raise RunError(f"{path} has time stamps, which are not read; write the values alone")
-    has_classes, has_last = "@classlabel" in tags, not tags.isdisjoint(("@classlabel", "@targetlabel"))
-    if needs_labels and not has_classes:
+    has_last = not tags.keys().isdisjoint(("@classlabel", "@targetlabel"))
+    listed = tags.get("@classlabel")
+    classes = None if listed is None else frozenset(label for word in listed if (label := to_label(word)))
+    if needs_labels and classes is None:
         cure = "write a line @classLabel true A B, and the class at the end of each case after a colon"
         raise UsageError(f"{path} has no labels; {cure}")
     place, first = next(lines, ("", ""))
@@ -75,7 +78,7 @@ def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
         found = f"{path} has no cases after its line @data" if not first else f"{place} has only one field"
         raise RunError(f"{found}; write one case per line: the values, a colon, and the class")
     num_values = (first.count(",") + num_channels) * path.stat().st_size // len(first)
-    return SeriesFile(path, part, has_classes, has_last, num_channels, num_values)
+    return SeriesFile(path, part, classes, has_last, num_channels, num_values)
 
 
 def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[Example]:
@@ -89,7 +92,11 @@ def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[
             except ExampleError as error:
                 problems.refuse(place, error.what, error.cure)
                 continue
-            label = to_label(last) if file.has_classes and last.strip() != "?" else None
+            label = to_label(last) if file.classes is not None and last.strip() != "?" else None
+            if file.classes and label is not None and label not in file.classes:
+                what = f"has the class {last.strip()[:40]!r}, which the header does not list"
+                problems.refuse(place, what, "correct it, or add it to the line @classLabel")
+                continue
             if len(value_TD):
                 yield Example(value_TD, label, place, file.part)
             else:
@@ -113,17 +120,18 @@ def _read_lines(path: Path) -> Lines:
         raise cannot_read(path, error) from error
 
 
-def _read_header(lines: Lines, path: Path) -> set[str]:
-    """Read up to the line @data; return the names of the lines that say "true", in lower case."""
-    tags: set[str] = set()
+def _read_header(lines: Lines, path: Path) -> dict[str, list[str]]:
+    """Read up to the line @data; return the lines that say "true": their names in lower case, and what comes after."""
+    tags: dict[str, list[str]] = {}
     for place, text in lines:
-        name, *words = text.lower().split()
+        name, *words = text.split()
+        name = name.lower()
         if name == "@data":
             return tags
         if not name.startswith("@"):
             raise RunError(f"{place} is not a header line, and no line @data comes before it; {HOW_TO_WRITE}")
-        if words[:1] == ["true"]:
-            tags.add(name)
+        if words and words[0].lower() == "true":
+            tags[name] = words[1:]
     raise RunError(f"{path} has no line @data; {HOW_TO_WRITE}")
 
 
