@@ -23,7 +23,7 @@ RECURRENT = ["--hidden-size", "4", "--supervised-window", "6", "--head-size", "5
 AUXILIARY = ["--segment-length", "8", "--auxiliary-window", "5", "--pretrain-steps", "2"]
 ATTENTION = ["--hidden-size", "8", "--num-heads", "2", "--head-size", "5", "--warmup-steps", "2"]
 WORDS = {
-    "lstm": RECURRENT,
+    "lstm": [*RECURRENT, "--pretrain-steps", "2"],
     "gru": RECURRENT,
     "irnn": RECURRENT,
     "urnn": RECURRENT,
