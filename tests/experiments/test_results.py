@@ -11,23 +11,18 @@ from auxrnn.experiments.results import Results, collect
 from auxrnn.experiments.results import test_error as error_of
 from auxrnn.experiments.scales import DBPEDIA, find_scale
 from auxrnn.report.records import RunRecord, write_record
-from auxrnn.report.results import Claim, Score, judge
+from auxrnn.report.results import Claim
 
 DESK_SCALE, PAPER_SCALE = (find_scale(name, Path("unused")) for name in ("desk", "paper"))
 UPPER, LOWER = ("upper", "MNIST"), ("lower", "MNIST")
-
-
-def make_score(*values):
-    return Score(values, tuple(range(len(values))), (1.0,) * len(values), ("run",) * len(values))
 
 
 def make_job(row, seed, **values):
     return Job(row, "MNIST", unflatten({"data": "digits", "seed": seed} | values))
 
 
-def make_record(job, accuracy, *, seconds=1.0):
-    scores = {"test_accuracy": accuracy}
-    return RunRecord(job.name, {"seed": job.config.seed}, scores, seconds, [], {}, {})
+def make_record(job, accuracy):
+    return RunRecord(job.name, {"seed": job.config.seed}, {"test_accuracy": accuracy}, 1.0, [], {}, {})
 
 
 def make_results(upper, lower):
@@ -51,7 +46,6 @@ def make_results(upper, lower):
     ],
 )
 def test_a_claim_holds_only_if_every_seed_agrees_and_there_are_three(first, second, verdict):
-    assert judge(make_score(*first), make_score(*second)) == verdict
     assert make_results(first, second).claim("text", UPPER, LOWER).verdict == verdict
 
 
@@ -61,12 +55,10 @@ def test_a_claim_holds_only_if_every_seed_agrees_and_there_are_three(first, seco
 )
 def test_a_margin_must_be_passed_by_every_seed(first, verdict):
     second = (48.0, 49.0, 50.0)
-    assert judge(make_score(*first), make_score(*second), by=40.0) == verdict
     assert make_results(first, second).claim("text", UPPER, LOWER, by=40.0).verdict == verdict
 
 
 def test_a_claim_whose_runs_are_missing_is_open():
-    assert judge(None, make_score(1.0, 2.0, 3.0)) == judge(make_score(1.0, 2.0, 3.0), None) == "open"
     for results in (make_results((1.0,) * 3, (None,) * 3), make_results((None,) * 3, (1.0,) * 3)):
         assert results.claim("text", UPPER, LOWER) == Claim("text", "open", "not all of its runs are done")
 
@@ -96,10 +88,9 @@ def test_of_errors_the_smaller_is_better():
 
 def test_scores_stand_in_the_order_of_the_seeds_whatever_the_order_of_the_records():
     jobs = [make_job("upper", seed) for seed in range(3)]
-    records = [make_record(job, 70.0 + job.config.seed, seconds=5.0 + job.config.seed) for job in jobs]
+    records = [make_record(job, 70.0 + job.config.seed) for job in jobs]
     results = Results(PAPER_SCALE, jobs, {record.name: record for record in reversed(records)})
-    names = tuple(job.name for job in jobs)
-    assert results.score(*UPPER) == ((70.0, 71.0, 72.0), (0, 1, 2), (5.0, 6.0, 7.0), names)
+    assert results.score(*UPPER) == ((70.0, 71.0, 72.0), tuple(records))
 
 
 def test_records_of_other_seeds_than_are_planned_count_too(tmp_path):
@@ -107,7 +98,7 @@ def test_records_of_other_seeds_than_are_planned_count_too(tmp_path):
     for job, accuracy in ((planned, 70.0), (other, 80.0), (make_job("upper", 1, lr=0.1), 1.0)):
         write_record(make_record(job, accuracy), tmp_path)
     results = collect(PAPER_SCALE, [planned], Folders(tmp_path, tmp_path))
-    assert results.score(*UPPER).seeds == (0, 7)
+    assert [run.seed for run in results.score(*UPPER).runs] == [0, 7]
     assert results.score(*UPPER).values == (70.0, 80.0)
 
 
@@ -124,7 +115,7 @@ def test_collecting_reads_the_records_that_are_there(tmp_path):
     write_record(make_record(jobs[1], 80.0), tmp_path)
     results = collect(PAPER_SCALE, jobs, Folders(tmp_path / "unused", tmp_path))
     assert results.records == {jobs[1].name: make_record(jobs[1], 80.0)}
-    assert results.score(*UPPER).seeds == (1,)
+    assert [run.seed for run in results.score(*UPPER).runs] == [1]
 
 
 @pytest.mark.parametrize(("max_length", "median"), [(256, 256), (300, 287), (None, 287)])

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from auxrnn.report.pages import DemoErrors, DemoFacts, DemoRow
+from auxrnn.config import unflatten
+from auxrnn.report.pages import DemoFacts, DemoRow
 from auxrnn.report.records import MemoryErrors, Reconstructions
 
 HEIGHT, WIDTH = 5, 4
@@ -10,7 +11,9 @@ HEIGHT, WIDTH = 5, 4
 def make_row(name, title, window, num_steps, accuracy, seconds):
     first = num_steps[0]
     curve = {first + step: accuracy * step / num_steps[1] for step in range(10, num_steps[1] + 1, 10)}
-    return DemoRow(name, title, f"{title} in words", window, *num_steps, curve, seconds)
+    values = {"data": "digits", "seed": 17, "supervised_window": window}
+    config = unflatten(values | {"pretrain_steps": first, "train_steps": num_steps[1]})
+    return DemoRow(name, title, f"{title} in words", config, curve, seconds)
 
 
 @pytest.fixture
@@ -26,36 +29,25 @@ def rows():
 @pytest.fixture
 def facts():
     return DemoFacts(
-        title="Digits, pixel by pixel",
-        dataset="bundled digits",
         train_examples=1437,
         test_examples=360,
         num_classes=10,
         sequence_length=196,
-        seed=17,
         versions=[("auxrnn", "0.1.0"), ("torch", "2.13.0")],
-        command="auxrnn demo --seed 17",
-        run_commands=["auxrnn train digits --seed 17"],
+        shown_errors=MemoryErrors(0.0312, 0.1234, 0.0567),
+        test_errors=MemoryErrors(0.0415, 0.1312, 0.0678),
     )
 
 
 @pytest.fixture
-def errors():
-    return DemoErrors(MemoryErrors(0.0312, 0.1234, 0.0567), MemoryErrors(0.0415, 0.1312, 0.0678))
-
-
-@pytest.fixture
 def reconstructions():
-    """Three examples of 20 pixels; the last has a shorter segment, padded with NaN."""
+    """Three examples of 20 pixels, with segments of 5 of them."""
     image_KT = np.linspace(0, 1, 3 * HEIGHT * WIDTH, dtype=np.float32).reshape(3, HEIGHT * WIDTH)
-    predicted = np.float32([[0.5, 0.6, 0.7, 0.8], [0.1, 0.2, 0.3, 0.4], [0.9, 1.0, np.nan, np.nan]])
+    predicted = np.float32([[0.5, 0.6, 0.7, 0.8], [0.1, 0.2, 0.3, 0.4], [0.9, 1.0, 0.0, 0.1]])
     return Reconstructions(
         image_KT=image_KT,
-        anchor_K=np.array([12, 19, 6]),
-        start_K=np.array([5, 15, 0]),
-        length_K=np.array([4, 4, 2]),
+        anchor_K=np.array([9, 19, 4]),
         reconstruction_KS=predicted,
-        label_K=np.array([0, 1, 2]),
         is_reversed=True,
         height=HEIGHT,
         width=WIDTH,

@@ -8,15 +8,31 @@ from matplotlib.colors import to_hex
 
 from auxrnn.report import theme
 from auxrnn.report.charts import MARKS, NARROW, WIDE, chart_figure, to_png, to_svg
-from auxrnn.report.results import Band, Bar, BarChart, Level, Line, LineChart, Point
-from made_up_results import BARS, CHARTS, CURVES, LENGTHS, LOG_CHART, REVERSED, SYSTEMS, TWO_PANELS, make_lines
+from auxrnn.report.results import Bar, BarChart, Line, LineChart, Point
+from made_up_results import (
+    BARS,
+    CHARTS,
+    CURVES,
+    LENGTHS,
+    LOG_CHART,
+    REVERSED,
+    SYSTEMS,
+    TWO_PANELS,
+    make_lines,
+    make_score,
+)
 
 SERIES = [theme.series(place) for place in range(theme.NUM_SERIES)]
 
 
 @cache
-def draw(chart, width):
+def draw_by_title(title, width):
+    (chart,) = [chart for chart in CHARTS if chart.title == title]
     return chart_figure(chart, width=width)
+
+
+def draw(chart, width):
+    return draw_by_title(chart.title, width)
 
 
 def texts_of(figure):
@@ -99,12 +115,12 @@ def test_long_curves_have_a_band_instead_of_whiskers_and_marks():
 
 
 def test_a_band_ends_where_it_should_and_is_explained():
-    chart = LineChart("Title", "x", "y", make_lines(), band=Band("pretraining", 4_000.0))
+    chart = LineChart("Title", "x", "y", make_lines(), pretraining=4_000)
     figure = chart_figure(chart, width=WIDE)
     (band,) = figure.axes[0].patches
     assert to_hex(band.get_facecolor()) == theme.color("band")
     assert (band.get_x(), band.get_width()) == (0, 4_000)
-    assert legend_of(figure)[-1] == "pretraining"
+    assert legend_of(figure)[-1] == "pretraining without labels"
 
 
 def test_axes_that_cannot_be_compared_stand_side_by_side_or_below_each_other():
@@ -138,26 +154,26 @@ def test_guessing_is_drawn_among_our_numbers_only():
 def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_legend():
     figure = draw(TWO_PANELS, WIDE)
     ours, paper = figure.axes[:2]
-    assert lines_through(ours, [TWO_PANELS.level.ours] * 2)
+    assert lines_through(ours, [TWO_PANELS.level.ours.mean] * 2)
     assert lines_through(paper, [TWO_PANELS.level.paper] * 2)
     assert TWO_PANELS.level.title in legend_of(figure)
 
 
 def test_a_level_above_all_lines_is_inside_the_axes():
-    chart = LineChart("Title", "x", "y", make_lines(), chance=10.0, level=Level("LSTM", 99.0, None))
+    chart = LineChart("Title", "x", "y", make_lines(), chance=10.0, level=Bar("LSTM", make_score(99.0), None))
     low, high = chart_figure(chart, width=WIDE).axes[0].get_ylim()
     assert (low, high > 99) == (0, True)
 
 
 def test_a_side_without_a_level_does_not_show_the_other_s():
-    chart = TWO_PANELS._replace(level=Level("LSTM", None, 62.5))
+    chart = TWO_PANELS._replace(level=Bar("LSTM", None, 62.5))
     ours, paper = chart_figure(chart, width=WIDE).axes
     assert [bool(lines_through(axes, [62.5] * 2)) for axes in (ours, paper)] == [False, True]
 
 
-@pytest.mark.parametrize(("ours", "paper", "drawn"), [(41.0, 62.5, 41.0), (None, 62.5, 62.5)])
+@pytest.mark.parametrize(("ours", "paper", "drawn"), [(make_score(41.0), 62.5, 41.0), (None, 62.5, 62.5)])
 def test_on_axes_that_both_share_the_level_is_ours_if_there_is_one(ours, paper, drawn):
-    chart = LineChart("Title", "x", "y", make_lines(), level=Level("LSTM", ours, paper))
+    chart = LineChart("Title", "x", "y", make_lines(), level=Bar("LSTM", ours, paper))
     axes = chart_figure(chart, width=WIDE).axes[0]
     assert [bool(lines_through(axes, [height] * 2)) for height in (41.0, 62.5)] == [drawn == 41.0, drawn == 62.5]
 
@@ -223,7 +239,7 @@ def test_bars_have_their_numbers_beside_them():
 
 def test_bars_of_negative_numbers_are_inside_the_axes():
     chart = BarChart("Title", "change", (Bar("one", None, -3.0), Bar("two", None, 2.0)))
-    low, high = draw(chart, WIDE).axes[0].get_xlim()
+    low, high = chart_figure(chart, width=WIDE).axes[0].get_xlim()
     assert low < -3 < 2 < high
 
 

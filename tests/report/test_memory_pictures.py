@@ -11,15 +11,10 @@ from auxrnn.report.records import Reconstructions
 from auxrnn.report.results import Line, LineChart, Point
 
 
-def make_shown(*segments, height=6, width=3, is_reversed=True):
-    """Blank images with segments of these first steps and lengths, each read to its end."""
-    start_K, length_K = np.array(segments).T
-    num_examples, num_steps = len(segments), height * width
-    predicted_KS = np.zeros((num_examples, num_steps))
-    image_KT = np.zeros((num_examples, num_steps))
-    labels = np.zeros(num_examples, dtype=int)
-    anchor_K = np.full(num_examples, num_steps - 1)
-    return Reconstructions(image_KT, anchor_K, start_K, length_K, predicted_KS, labels, is_reversed, height, width)
+def make_shown(*anchors, length, height=6, width=3):
+    """Blank images with segments of `length` steps before each anchor."""
+    image_KT, predicted_KS = np.zeros((len(anchors), height * width)), np.zeros((len(anchors), length))
+    return Reconstructions(image_KT, np.array(anchors), predicted_KS, True, height, width)
 
 
 def pictures_of(figure):
@@ -44,25 +39,27 @@ def test_each_strip_has_its_pixels_at_their_places_and_nothing_elsewhere(reconst
 
 def test_pixels_after_the_anchor_are_paler(reconstructions):
     digit = pictures_of(memory_figure(reconstructions, width=WIDE))[0]
-    assert (digit[..., 3].ravel() == 1).tolist() == [step <= 12 for step in range(20)]
+    assert (digit[..., 3].ravel() == 1).tolist() == [step <= 9 for step in range(20)]
 
 
-def test_the_outline_encloses_the_segment_and_strips_show_all_its_rows():
-    segments = [(0, 11), (0, 1), (2, 1), (1, 3), (4, 3), (5, 2), (10, 7), (2, 8)]
-    figure = memory_figure(make_shown(*segments), width=WIDE)
-    for column, (start, length) in enumerate(segments):
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 11])
+def test_the_outline_encloses_the_segment_and_strips_show_all_its_rows(length):
+    anchors = [start + length for start in (0, 1, 2, 4, 5, 6)]
+    figure = memory_figure(make_shown(*anchors, length=length), width=WIDE)
+    num_rows = max(anchor // 3 - (anchor - length) // 3 + 1 for anchor in anchors)
+    for column, anchor in enumerate(anchors):
         digit, strip = figure.axes[column], figure.axes[8 + column]
         path = digit.patches[0].get_path()
         is_inside = [path.contains_point((step % 3, step // 3)) for step in range(18)]
-        assert is_inside == [start <= step <= start + length for step in range(18)]
+        assert is_inside == [anchor - length <= step <= anchor for step in range(18)]
         bottom, top = strip.get_ylim()
-        assert bottom - top == 4
-        assert -0.5 <= top <= start // 3 - 0.5
-        assert (start + length) // 3 + 0.5 <= bottom <= 5.5
+        assert bottom - top == num_rows
+        assert -0.5 <= top <= (anchor - length) // 3 - 0.5
+        assert anchor // 3 + 0.5 <= bottom <= 5.5
 
 
 def test_a_narrow_figure_wraps_examples_and_keeps_pixels_square():
-    figure = memory_figure(make_shown(*[(4, 6)] * 6), width=NARROW)
+    figure = memory_figure(make_shown(*[10] * 6, length=6), width=NARROW)
     figure.draw(FigureCanvasAgg(figure).get_renderer())
     shown = [axes for axes in figure.axes if axes.images]
     assert len(shown) == 6 * 4

@@ -9,11 +9,11 @@ from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
 from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.scales import find_scale
 from auxrnn.report.pages import PageFacts, write_results_page
-from auxrnn.report.results import Claim, Grid, Row
-from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE
+from auxrnn.report.results import Cell, Claim, Grid, Row
+from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE, make_run
 
 RECORDS = Path(__file__).parents[2] / "results" / "desk" / "records"
-MADE = PageFacts("desk", "Smaller.", 34, 60, 5400.0, [("auxrnn", "0.1.0")], "a1b2c3d", "auxrnn reproduce all")
+MADE = PageFacts("desk", "Smaller.", 34, 60, 5400.0, [("auxrnn", "0.1.0")], "a1b2c3d")
 
 
 def values_of(text, name):
@@ -159,7 +159,8 @@ def test_every_chart_comes_wide_and_narrow_with_its_title_above(text):
 
 def test_the_page_says_how_it_was_made(text):
     making = plain(section(text, "making"))
-    assert "Command auxrnn reproduce all Commit a1b2c3d Versions auxrnn 0.1.0" in making
+    command = "auxrnn reproduce all --scale desk &amp;&amp; auxrnn report --scale desk"
+    assert f"Command {command} Commit a1b2c3d Versions auxrnn 0.1.0" in making
     assert "auxrnn reproduce table2 --scale desk" in section(text, "table2")
 
 
@@ -174,19 +175,18 @@ def test_what_the_network_remembers_is_shown_if_it_is_known(tmp_path, reconstruc
 def test_text_from_outside_is_escaped(tmp_path):
     hostile = '<script>alert("&")</script>'
     cell = ONE_SEED.grids[0].rows[0].cells[0]
-    cell = cell._replace(ours=cell.ours._replace(records=('"><script>',)), note=hostile)
+    cell = cell._replace(ours=cell.ours._replace(runs=(make_run('"><script>', 1),)))
     outcome = ONE_SEED._replace(
         title=hostile,
         scale=hostile,
         summary=hostile,
         finding=hostile,
-        command=hostile,
-        grids=(Grid(hostile, hostile, (hostile,), (Row(hostile, (cell,)),)),),
+        grids=(Grid(hostile, hostile, (hostile,), (Row(hostile, (cell,)), Row(hostile, (Cell(None, 1.0, hostile),)))),),
         charts=tuple(chart._replace(title=hostile) for chart in FIGURE.charts[-1:]),
         claims=(Claim(hostile, "open", hostile),),
         settings=((hostile, hostile),),
     )
-    made = PageFacts(hostile, hostile, 1, 2, 3.0, [(hostile, hostile)], hostile, hostile)
+    made = PageFacts(hostile, hostile, 1, 2, 3.0, [(hostile, hostile)], hostile)
     path = write_results_page(tmp_path / "page.html", outcomes=[outcome], reconstructions=None, made=made)
     text = path.read_text(encoding="utf-8")
     assert "script" not in parse(text).tags

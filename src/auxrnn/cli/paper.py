@@ -47,17 +47,18 @@ def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, j
     from auxrnn.experiments import demo as experiment
     from auxrnn.progress import describe_seconds
 
-    result = experiment.run(out, seed=seed, is_smoke=smoke, console=Console(stderr=True))
-    seconds = sum(row.seconds for row in result.rows)
+    rows, _, page = experiment.run(out, seed=seed, is_smoke=smoke, console=Console(stderr=True))
+    seconds = sum(row.seconds for row in rows)
     if json:
-        print_json({row.name: row.accuracy for row in result.rows} | {"seconds": seconds})
+        print_json({row.name: row.accuracy for row in rows} | {"seconds": seconds})
         return 0
     title = "Handwritten digits, pixel by pixel"
     table = Table("network", "steps of gradient", "updates", "test accuracy %", title=title)
-    for row in result.rows:
-        table.add_row(row.title, str(row.window), f"{row.pretrain_steps} + {row.train_steps}", f"{row.accuracy:.1f}")
+    for row in rows:
+        window, schedule = str(row.config.loss.supervised_window), row.config.schedule
+        table.add_row(row.title, window, f"{schedule.pretrain_steps} + {schedule.train_steps}", f"{row.accuracy:.1f}")
     Console().print(table)
-    print(f"{describe_seconds(seconds)} of training in all; open {result.page} in a browser")
+    print(f"{describe_seconds(seconds)} of training in all; open {page} in a browser")
     return 0
 
 
@@ -343,5 +344,4 @@ def _find_facts(scale: "Scale", folders: "Folders") -> "PageFacts":
         seconds=sum(record.seconds for record in shown),
         versions=sorted(versions | {("python", environment["python"]) for environment in environments}),
         commit=", ".join(sorted({str(environment["commit"]) for environment in environments})),
-        command=f"auxrnn reproduce all --scale {scale.name} && auxrnn report --scale {scale.name}",
     )

@@ -74,19 +74,14 @@ def find_outcome(name: str, scale: Scale, folders: Folders) -> Outcome:
     title, summary = find_title(name)
     jobs = list(EXPERIMENTS[name].runs(scale))
     results = collect(scale, jobs, folders)
-    shown = EXPERIMENTS[name].show(results)
     planned = {job.name for job in jobs}
     return Outcome(
         name=name,
         title=title,
         scale=scale.name,
         summary=summary,
-        finding=shown.finding,
-        grids=tuple(shown.grids),
-        charts=tuple(shown.charts),
-        claims=tuple(shown.claims),
-        settings=(("scale", scale.summary), *describe_settings(jobs)),
-        command=f"auxrnn reproduce {name} --scale {scale.name}",
+        **EXPERIMENTS[name].show(results)._asdict(),
+        settings=[("scale", scale.summary), *describe_settings(jobs)],
         num_done=len(planned & results.records.keys()),
         num_planned=len(planned),
         seconds=sum(record.seconds for record in results.records.values()),

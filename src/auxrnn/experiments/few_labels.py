@@ -14,8 +14,6 @@ from auxrnn.experiments.scales import DBPEDIA, MNIST, PAPER_WINDOW, Scale
 from auxrnn.report.results import LineChart
 
 SYSTEMS = LSTM, R, P = "LSTM", "r-LSTM", "p-LSTM"
-
-
 COUNTS = {MNIST: (100, 300, 1000, 3000, 60_000), DBPEDIA: (140, 420, 1400, 4200, 12_038)}
 """Numbers of labels, the last being all there are."""
 SHARES = (0.06, 0.06, 0.12, 0.18, 1.0)
@@ -52,13 +50,14 @@ def show(results: Results) -> Shown:
     grids, charts, claims = [], [], []
     for dataset, counts in COUNTS.items():
         columns = {_column(dataset, count): count for count in counts}
-        titles = {column: f"{count:,}" for column, count in columns.items()}
+        titles = tuple(f"{count:,}" for count in counts)
         caption = results.scale.add_part(f"{dataset}, by number of labels", dataset)
-        grids.append(results.grid_by_column(caption, {row: {} for row in SYSTEMS}, titles))
+        grid = results.grid(caption, {row: [None] * len(counts) for row in SYSTEMS}, list(columns))
+        grids.append(grid._replace(columns=titles).transpose())
         lines = tuple(results.line(row, columns) for row in SYSTEMS)
         charts.append(LineChart(f"Accuracy with few labels, {dataset}", "labels", ACCURACY, lines, is_log_x=True))
-        for (column, title), row in itertools.product(list(titles.items())[:-1], (R, P)):
-            text = f"On {dataset} with {title} labels the {row} beats the LSTM"
+        for count, row in itertools.product(counts[:-1], (R, P)):
+            text, column = f"On {dataset} with {count:,} labels the {row} beats the LSTM", _column(dataset, count)
             claims.append(results.claim(text, (row, column), (LSTM, column), is_ours=True))
     text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
     finding = results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))

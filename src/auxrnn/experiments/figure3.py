@@ -5,15 +5,15 @@ has full back-propagation; r-LSTM and p-LSTM back-propagate through a few hundre
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auxrnn.config import RunConfig, Window
 from auxrnn.experiments.jobs import Job
-from auxrnn.experiments.results import ACCURACY, Results, Shown
+from auxrnn.experiments.results import ACCURACY, Results, Shown, Value, test_accuracy
 from auxrnn.experiments.scales import DOGS, PAPER_SEGMENT, PAPER_SIDES, PAPER_WINDOW, SINGLE, Scale, shown_as
 from auxrnn.report.records import RunRecord
-from auxrnn.report.results import Claim, LineChart
+from auxrnn.report.results import Claim, Grid, LineChart
 
 LSTM, R, P, R_MANY, TRANSFORMER = "LSTM Full BP", "r-LSTM", "p-LSTM", "r-LSTM 20x30", "Transformer"
 ROWS, HELPED = (LSTM, R, P, R_MANY, TRANSFORMER), (R, P, R_MANY)
@@ -21,23 +21,19 @@ MANY = (20, 30)
 LAST_OF_LSTM, AFTER_3000 = 112, 72
 """The last side at which the paper could train its LSTM, and the first that is well beyond 3,000 steps."""
 TIME = " time"
-_ACCURACIES = {
+_NUMBERS = {
     LSTM: (3.8, 2.9, 2.1, 1.4, 1.9, 1.1, 1.0, None),
     R: (6.8, 6.2, 5.9, 4.9, 4.9, 4.0, 3.3, 3.7),
     P: (6.5, 6.8, 5.8, 6.5, 4.2, 4.6, 2.9, 2.1),
     R_MANY: (10.4, 9.8, 9.0, 8.9, 8.2, 7.3, 5.0, 4.9),
     TRANSFORMER: (11.8, 10.3, 6.8, 4.4, 2.9, 1.9, None, None),
-}
-_SECONDS = {
     LSTM + TIME: (3.5, None, 5.8, 10.1, 12.3, 19.1, 26.4, None),
     R + TIME: (2.0, None, 3.0, 5.0, 4.1, 4.5, 6.1, 7.1),
     P + TIME: (2.9, None, 4.3, 3.6, 4.8, 4.9, 6.1, 8.0),
     R_MANY + TIME: (1.0, None, 1.5, 2.2, 3.8, 4.3, 4.7, 6.8),
     TRANSFORMER + TIME: (None,) * 8,
 }
-PAPER = {
-    row: dict(zip(map(str, PAPER_SIDES), numbers, strict=True)) for row, numbers in (_ACCURACIES | _SECONDS).items()
-}
+PAPER = {row: dict(zip(map(str, PAPER_SIDES), numbers, strict=True)) for row, numbers in _NUMBERS.items()}
 """Test accuracy, and seconds per update, by side."""
 PAPER_CHANCE = 0.83
 
@@ -74,24 +70,28 @@ def show(results: Results) -> Shown:
     scale = results.scale
     lengths = {str(side): (side // scale.side_divisor) ** 2 for side in PAPER_SIDES}
     timed = {str(side): side**2 for side in scale.timed_sides}
-    growths = {row: growth for row in ROWS if (growth := _find_growth(results, row)) is not None}
     many = shown_as(R_MANY, ours=f"{MANY[0]}x{scale.span(MANY[1], DOGS)}", paper=f"{MANY[0]}x{MANY[1]}")
-    caption = scale.add_part("Accuracy by length in steps", DOGS)
-    accuracy = results.grid_by_column(caption, {row: PAPER[row] for row in ROWS}, _name_lengths(lengths))
-    caption, numbers = "Seconds per update by length in steps", {row + TIME: PAPER[row + TIME] for row in ROWS}
-    times = results.grid_by_column(caption, numbers, _name_lengths(timed), value=seconds_per_update)
+    accuracy = _make_grid(results, scale.add_part("Accuracy by length in steps", DOGS), ROWS, lengths)
+    time_rows = [row + TIME for row in ROWS]
+    times = _make_grid(results, "Seconds per update by length in steps", time_rows, timed, value=seconds_per_update)
     grids = [
         accuracy._replace(columns=(LSTM, R, P, many, TRANSFORMER)),
         times._replace(columns=ROWS, unit="seconds", decimals=2, is_drawn=False),
     ]
+    growths = _find_growths(results)
     claims = [*_claims(results), *_claims_of_time(results, growths)]
     return Shown(grids, _draw(results, lengths, timed), claims, _tell(results, growths))
 
 
-def _name_lengths(lengths: Mapping[str, int]) -> dict[str, str]:
-    """Return our length in steps by side, and the paper's where it differs."""
-    paper = {side: int(side) ** 2 for side in lengths}
-    return {side: f"{n:,}" if n == paper[side] else f"{n:,} (paper {paper[side]:,})" for side, n in lengths.items()}
+def _make_grid(
+    results: Results, caption: str, rows: Sequence[str], lengths: Mapping[str, int], *, value: Value = test_accuracy
+) -> Grid:
+    """Return a table by length in steps: ours, and the paper's where it differs."""
+    paper = {row: [PAPER[row][side] for side in lengths] for row in rows}
+    grid = results.grid(caption, paper, list(lengths), value=value)
+    pairs = [(length, int(side) ** 2) for side, length in lengths.items()]
+    titles = (f"{ours:,}" if ours == paper else f"{ours:,} (paper {paper:,})" for ours, paper in pairs)
+    return grid._replace(columns=tuple(titles)).transpose()
 
 
 def _draw(results: Results, lengths: Mapping[str, int], timed: Mapping[str, int]) -> list[LineChart]:
@@ -108,8 +108,10 @@ def _draw(results: Results, lengths: Mapping[str, int], timed: Mapping[str, int]
         paper_x_label=None if results.scale.side_divisor == 1 else "steps in the paper",
         chance=100 / classes[0] if classes else PAPER_CHANCE,
     )
-    lines = (results.line(row + TIME, timed, published(row + TIME), value=seconds_per_update) for row in ROWS)
-    times = tuple(line._replace(title=line.title.removesuffix(TIME)) for line in lines)
+    times = tuple(
+        results.line(row + TIME, timed, published(row + TIME), value=seconds_per_update)._replace(title=row)
+        for row in ROWS
+    )
     return [accuracy, LineChart("Time per update as sequences grow", "steps", "seconds", times, is_log=True)]
 
 
@@ -141,11 +143,11 @@ def _claims_of_time(results: Results, growths: Mapping[str, float]) -> Iterator[
             yield Claim(text, "open", "not measured yet")
 
 
-def _find_growth(results: Results, row: str) -> float | None:
-    """Return the time of an update at the longest sequences, divided by that at the shortest that were timed."""
-    sides = results.scale.timed_sides
-    first, last = (results.score(row + TIME, str(side), seconds_per_update) for side in (sides[0], sides[-1]))
-    return None if first is None or last is None else last.mean / first.mean
+def _find_growths(results: Results) -> dict[str, float]:
+    """Return by system the time of an update at the greatest length, divided by that at the shortest that was timed."""
+    first, *_, last = map(str, results.scale.timed_sides)
+    scores = {row: [results.score(row + TIME, side, seconds_per_update) for side in (first, last)] for row in ROWS}
+    return {row: longest.mean / shortest.mean for row, (shortest, longest) in scores.items() if shortest and longest}
 
 
 def _tell(results: Results, growths: Mapping[str, float]) -> str:

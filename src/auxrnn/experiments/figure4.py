@@ -11,7 +11,7 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Claim, Level, LineChart
+from auxrnn.report.results import Bar, Claim, LineChart
 
 WINDOWS = (300, 200, 100, 50, 1, 0)
 PAPER = {
@@ -34,23 +34,20 @@ def runs(scale: Scale) -> Iterator[Job]:
 def show(results: Results) -> Shown:
     """Return accuracy against the window, and the same numbers as a table."""
     spans = {str(window): results.scale.span(window, CIFAR10) for window in WINDOWS}
-    titles = {
-        window: str(span) if span == int(window) else f"{span} (paper {window})" for window, span in spans.items()
-    }
-    paper = {row: dict(zip(spans, numbers, strict=True)) for row, numbers in PAPER.items()}
-    full = results.score(FULL, "full")
-    numbers = paper | {FULL: {"full": PAPER_FULL}}
-    grid = results.grid_by_column("By supervised window, in steps", numbers, {"full": "all"} | titles)
+    titles = (str(span) if span == int(window) else f"{span} (paper {window})" for window, span in spans.items())
+    paper = {row: (None, *numbers) for row, numbers in PAPER.items()} | {FULL: (PAPER_FULL, *[None] * len(WINDOWS))}
+    grid = results.grid("By supervised window, in steps", paper, ("full", *spans))
+    grid = grid._replace(columns=("all", *titles)).transpose()
     shrink = results.scale.datasets[CIFAR10].shrink
     chart = LineChart(
         "Accuracy as the supervised window shrinks",
         "steps of supervised back-propagation",
         ACCURACY,
-        tuple(results.line(row, spans, list(zip(WINDOWS, PAPER[row], strict=True))) for row in PAPER),
+        tuple(results.line(row, spans, list(zip(WINDOWS, numbers, strict=True))) for row, numbers in PAPER.items()),
         is_reversed=True,
         paper_x_label=f"steps in the paper, {shrink:g} times as many" if shrink != 1 else None,
         chance=10.0,
-        level=Level(FULL, None if full is None else full.mean, PAPER_FULL),
+        level=Bar(FULL, results.score(FULL, "full"), PAPER_FULL),
     )
     text = (
         f"With {spans['300']} steps of supervised back-propagation the r-LSTM classifies {{}} % of the images correctly"

@@ -11,7 +11,7 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Bar, BarChart, Claim, describe_score
+from auxrnn.report.results import Bar, BarChart, Claim
 
 WHOLE, NO_LOSS, NO_JOINT = "everything", "no auxiliary loss", "no joint training"
 NO_PRETRAINING, NO_SAMPLING = "no pretraining", "no scheduled sampling"
@@ -80,7 +80,7 @@ def _tell(results: Results) -> str:
     whole = scores.pop(WHOLE)
     most, *_, least = sorted(scores, key=lambda row: scores[row].mean)
     return (
-        f"With everything the r-LSTM classifies {describe_score(whole, decimals=1)} % of the images correctly. Leaving"
+        f"With everything the r-LSTM classifies {whole.describe()} % of the images correctly. Leaving"
         f" out one ingredient changes that by {scores[most].mean - whole.mean:+.1f} points ({most}) to"
         f" {scores[least].mean - whole.mean:+.1f} ({least})."
     )

@@ -64,20 +64,17 @@ def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Rec
     objective = network.objective
     assert isinstance(objective, Reconstruct)
     assert isinstance(card.format, ImageFormat)
+    height, width = card.format.size
     (batch,) = in_order(images, len(anchor_K))
     length_K = torch.full_like(anchor_K, objective.geometry.segment_length)
     segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length_K, length_K)
     (state,) = states_at(network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
     rebuilt_KSD = objective.generate(network.encoder, batch, segments, state)
     is_reversed = objective.order == "reversed"
-    height, width = card.format.size
     return Reconstructions(
         image_KT=batch.x_BT[:, :, 0].numpy(),
-        anchor_K=segments.anchor_M.numpy(),
-        start_K=segments.start_M.numpy(),
-        length_K=segments.length_M.numpy(),
+        anchor_K=anchor_K.numpy(),
         reconstruction_KS=(rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0].numpy(),
-        label_K=batch.label_B.numpy(),
         is_reversed=is_reversed,
         height=height,
         width=width,

@@ -3,26 +3,12 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import NamedTuple
 
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.scales import Scale
 from auxrnn.report.records import RunRecord, read_record
-from auxrnn.report.results import (
-    BarChart,
-    Cell,
-    Claim,
-    Grid,
-    Line,
-    LineChart,
-    Point,
-    Row,
-    Score,
-    describe_score,
-    judge,
-    to_line,
-)
+from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Point, Row, Score, Verdict, make_point
 
 ACCURACY = "test accuracy, %"
 FEWEST_SEEDS = 3
@@ -69,14 +55,7 @@ class Results(NamedTuple):
     def score(self, row: str, column: str, value: Value = test_accuracy) -> Score | None:
         """Return our numbers for a place; None if there are none yet."""
         found = self.find(row, column)
-        if not found:
-            return None
-        return Score(
-            values=tuple(value(record) for record in found),
-            seeds=tuple(record.seed for record in found),
-            seconds=tuple(record.seconds for record in found),
-            records=tuple(record.name for record in found),
-        )
+        return Score(tuple(map(value, found)), tuple(found)) if found else None
 
     def cell(self, row: str, column: str, paper: float | None, value: Value = test_accuracy) -> Cell:
         """Return a place of a table; a note says why a number is missing."""
@@ -93,35 +72,21 @@ class Results(NamedTuple):
         columns: Sequence[str],
         *,
         title: Callable[[str], str] = str,
+        value: Value = test_accuracy,
     ) -> Grid:
-        """Return our accuracies beside the paper's numbers; `title` gives what a row is called here."""
+        """Return our numbers beside the paper's; `title` gives what a row is called here."""
         rows = tuple(
-            Row(title(row), tuple(self.cell(row, *place) for place in zip(columns, numbers, strict=True)))
+            Row(title(row), tuple(self.cell(row, *place, value) for place in zip(columns, numbers, strict=True)))
             for row, numbers in paper.items()
         )
         return Grid(caption, ACCURACY, tuple(columns), rows)
-
-    def grid_by_column(
-        self,
-        caption: str,
-        paper: Mapping[str, Mapping[str, float | None]],
-        titles: Mapping[str, str],
-        *,
-        value: Value = test_accuracy,
-    ) -> Grid:
-        """Return the same the other way round: a row for each column that has a title, and a column for each row."""
-        rows = tuple(
-            Row(title, tuple(self.cell(row, column, numbers.get(column), value) for row, numbers in paper.items()))
-            for column, title in titles.items()
-        )
-        return Grid(caption, ACCURACY, tuple(paper), rows)
 
     def line(
         self, row: str, xs: Mapping[str, int], paper: Sequence[tuple[int, float]] = (), *, value: Value = test_accuracy
     ) -> Line:
         """Return the scores of a row by the x of each column, and the paper's."""
         scores = [(x, score) for column, x in xs.items() if (score := self.score(row, column, value)) is not None]
-        return to_line(row, scores, paper)
+        return Line(row, tuple(sorted(make_point(x, score.values) for x, score in scores)), tuple(sorted(paper)))
 
     def curves(self, title: str, rows: Mapping[str, str], column: str, *, split: str = "test") -> LineChart:
         """Return how accuracy changes while some rows are trained; `rows` are their titles by name."""
@@ -137,7 +102,7 @@ class Results(NamedTuple):
                 if name in point:
                     found[int(point["total_step"])].append(float(point[name]))
         complete = {step: values for step, values in sorted(found.items()) if len(values) == len(records)}
-        return tuple(Point(float(step), fmean(values), min(values), max(values)) for step, values in complete.items())
+        return tuple(make_point(step, values) for step, values in complete.items())
 
     def claim(
         self,
@@ -149,33 +114,37 @@ class Results(NamedTuple):
         value: Value = test_accuracy,
         is_ours: bool = False,
     ) -> Claim:
-        """Judge that one place scores above another, by so many points; the verdict counts every seed."""
+        """Judge whether one place scores above another by so many points."""
         ours, theirs = self.score(*better, value), self.score(*worse, value)
         if ours is None or theirs is None:
             return Claim(text, "open", "not all of its runs are done", is_ours)
-        verdict = judge(ours, theirs, by=by, fewest=FEWEST_SEEDS)
-        numbers = f"{better[0]} {describe_score(ours, decimals=1)}, {worse[0]} {describe_score(theirs, decimals=1)}"
-        points = f"{ours.mean - theirs.mean:+.1f} points on average"
-        detail = f"{numbers}: {'too few seeds to compare' if verdict == 'open' else points}"
-        return Claim(text, verdict, detail, is_ours)
+        verdict = _judge(ours, theirs, by=by)
+        gap = f"{ours.mean - theirs.mean:+.1f} points on average" if verdict != "open" else "too few seeds to compare"
+        return Claim(text, verdict, f"{better[0]} {ours.describe()}, {worse[0]} {theirs.describe()}: {gap}", is_ours)
 
     def tell(self, text: str, *places: Place, value: Value = test_accuracy) -> str:
         """Fill our numbers into a sentence, one for each pair of braces; return nothing while one is missing."""
         scores = [score for place in places if (score := self.score(*place, value)) is not None]
         if len(scores) < len(places):
             return ""
-        return text.format(*(describe_score(score, decimals=1) for score in scores))
+        return text.format(*(score.describe() for score in scores))
+
+
+def _judge(ours: Score, theirs: Score, *, by: float) -> Verdict:
+    """Return whether ours is above theirs by `by` or more: for all seeds (the ranges do not touch), or in the mean."""
+    if min(len(ours.values), len(theirs.values)) < FEWEST_SEEDS:
+        return "open"
+    gaps = (min(ours.values) - max(theirs.values), ours.mean - theirs.mean)
+    is_above, is_above_in_mean = (gap >= by if by else gap > 0 for gap in gaps)
+    return "holds" if is_above else "within the spread" if is_above_in_mean else "does not hold"
 
 
 def collect(scale: Scale, jobs: Sequence[Job], folders: Folders) -> Results:
     """Read the records of all jobs that are done, also of seeds that the scale does not plan."""
-    planned = {(job.row, job.column, job.config.seed) for job in jobs}
-    others = {
-        (job.row, job.column, seed): job._replace(config=replace(job.config, seed=seed))
-        for job in jobs
-        for seed in folders.find_seeds(job)
-        if (job.row, job.column, seed) not in planned
-    }
-    everything = sorted([*jobs, *others.values()], key=lambda job: job.config.seed)
-    found = {job.name: read_record(folders.record(job.name)) for job in everything}
-    return Results(scale, everything, {name: record for name, record in found.items() if record is not None})
+    found = {(job.row, job.column, job.config.seed): job for job in jobs}
+    for job in jobs:
+        for seed in folders.find_seeds(job):
+            found.setdefault((job.row, job.column, seed), job._replace(config=replace(job.config, seed=seed)))
+    everything = sorted(found.values(), key=lambda job: job.config.seed)
+    records = {job.name: read_record(folders.record(job.name)) for job in everything}
+    return Results(scale, everything, {name: record for name, record in records.items() if record is not None})

@@ -10,7 +10,6 @@ from typing import Any
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown, test_error
 from auxrnn.experiments.scales import DBPEDIA, Scale
-from auxrnn.report.results import Grid, Row
 
 WINDOW, SEGMENT_LENGTH, MANY = 100, 300, (20, 15)
 LM, SA, R_MANY, P_CUT = "LM-LSTM Truncate100", "SA-LSTM Truncate100", "r-LSTM 20x15 Truncate100", "p-LSTM Truncate100"
@@ -62,12 +61,13 @@ def show_errors(
     title: Callable[[str], str] = str,
 ) -> Shown:
     """Return errors on DBpedia beside the paper's, and which of them are lower than which."""
-    rows = tuple(Row(title(row), (results.cell(row, DBPEDIA, number, test_error),)) for row, number in paper.items())
-    grid = Grid(results.scale.add_part(caption, DBPEDIA), "test error, %", (DBPEDIA,), rows, decimals=2)
+    numbers = {row: (number,) for row, number in paper.items()}
+    caption = results.scale.add_part(caption, DBPEDIA)
+    grid = results.grid(caption, numbers, (DBPEDIA,), title=title, value=test_error)
     claims = [
         results.claim(f"{low} has a lower error than {high}", (high, DBPEDIA), (low, DBPEDIA), value=test_error)
         for low, high in orderings
     ]
     text = f"Test error in %, all after the same number of updates: {', '.join(f'{row} {{}}' for row in paper)}."
     finding = results.tell(text, *((row, DBPEDIA) for row in paper), value=test_error)
-    return Shown([grid], claims=claims, finding=finding)
+    return Shown([grid._replace(unit="test error, %", decimals=2)], claims=claims, finding=finding)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale, shown_as
-from auxrnn.report.results import describe_score
 
 WINDOWS = ("1", "0")
 PAPER = {
@@ -60,5 +59,5 @@ def _tell(results: Results, titles: dict[str, str]) -> str:
     if len(scores) < len(PAPER):
         return ""
     worst, *_, best = sorted(scores, key=lambda title: scores[title].mean)
-    high, low = (f"{describe_score(scores[title], decimals=1)} with {title}" for title in (best, worst))
+    high, low = (f"{scores[title].describe()} with {title}" for title in (best, worst))
     return f"Highest test accuracy in % with a supervised window of 1: {high}; lowest: {low}."

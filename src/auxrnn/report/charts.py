@@ -1,9 +1,10 @@
-"""Charts of lines and of bars: ours solid with the range over seeds, the paper's dashed or as a mark.
+"""Line and bar charts: ours solid with the range over seeds, the paper's dashed or as a mark.
 
-Where the paper's axis counts something else than ours, both have axes of their own, with the same color for one system.
+Where the paper's x counts something else than ours, each side has axes of its own; a system has the same color in both.
 """
 
 import io
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
 from auxrnn.report import theme
-from auxrnn.report.results import Bar, BarChart, Line, LineChart, describe_number, describe_score
+from auxrnn.report.results import Bar, BarChart, Line, LineChart, describe_number
 
 WIDE, NARROW = 960.0, 370.0
 """Widths of charts in pixels, on a desk and on a phone."""
@@ -38,7 +39,8 @@ def chart_figure(chart: LineChart | BarChart, *, width: float, has_title: bool =
         figure = new_figure(width, 110.0 + (58.0 if is_narrow else 44.0) * len(chart.bars))
         draw_bars(figure, chart)
     else:
-        num_legend_lines = 0 if _is_beside(chart, width) else -(-(len(chart.lines) + 4) // _count_columns(width))
+        num_columns = _count_legend_columns(chart, width)
+        num_legend_lines = math.ceil((len(chart.lines) + 4) / num_columns) if num_columns else 0
         num_rows = 2 if is_narrow and chart.paper_x_label is not None else 1
         figure = new_figure(width, num_rows * (260.0 if is_narrow else 380.0) + LEGEND_LINE * num_legend_lines)
         draw_lines(figure, chart)
@@ -88,13 +90,9 @@ def to_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _is_beside(chart: LineChart, width: float) -> bool:
-    """Return whether there is room for the legend beside the lines."""
-    return width >= BESIDE_FROM and chart.paper_x_label is None
-
-
-def _count_columns(width: float) -> int:
-    return max(1, int(width // LEGEND_COLUMN))
+def _count_legend_columns(chart: LineChart, width: float) -> int:
+    """Return the number of columns of the legend below the lines; 0 if there is room for it beside them."""
+    return 0 if width >= BESIDE_FROM and chart.paper_x_label is None else max(1, int(width // LEGEND_COLUMN))
 
 
 def draw_lines(figure: Figure | SubFigure, chart: LineChart) -> None:
@@ -112,10 +110,8 @@ def draw_lines(figure: Figure | SubFigure, chart: LineChart) -> None:
         paper.set(title=f"The paper: {chart.y_label}", xlabel=chart.paper_x_label)
     for axes in panels:
         _finish_panel(axes, chart, is_ours=axes is ours)
-    if _is_beside(chart, width):
-        add_legend(figure, "outside right upper", num_columns=1)
-    else:
-        add_legend(figure, "outside lower left", num_columns=_count_columns(width))
+    num_columns = _count_legend_columns(chart, width)
+    add_legend(figure, "outside lower left" if num_columns else "outside right upper", num_columns=num_columns or 1)
 
 
 def _draw_line(ours: Axes, paper: Axes, chart: LineChart, *, place: int, line: Line) -> None:
@@ -132,7 +128,7 @@ def _draw_line(ours: Axes, paper: Axes, chart: LineChart, *, place: int, line: L
         if not is_marked:
             ours.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
         elif low != high:
-            reach = [[point.y - point.low for point in line.ours], [point.high - point.y for point in line.ours]]
+            reach = np.abs(np.subtract([low, high], y))
             ours.errorbar(x, y, yerr=reach, fmt="none", color=color, elinewidth=1.4, zorder=3)
 
 
@@ -162,16 +158,16 @@ def _finish_panel(axes: Axes, chart: LineChart, *, is_ours: bool) -> None:
         return
     muted = theme.color("muted")
     if chart.level is not None:
-        is_shared = chart.paper_x_label is None
-        heights = [chart.level.ours if is_ours else None, chart.level.paper if is_shared or not is_ours else None]
-        for height in [height for height in heights if height is not None][:1]:
+        has_paper = not is_ours or chart.paper_x_label is None
+        height = chart.level.ours.mean if is_ours and chart.level.ours else chart.level.paper if has_paper else None
+        if height is not None:
             axes.axhline(height, color=muted, linewidth=1.2, linestyle=DASHES_AND_DOTS, label=chart.level.title)
     if chart.chance is not None and is_ours:
         label = f"chance: {describe_number(chart.chance)}"
         axes.axhline(chart.chance, color=muted, linewidth=1.2, linestyle=DOTS, label=label)
         axes.set_ylim(bottom=0)
-    if chart.band is not None:
-        axes.axvspan(0, chart.band.end, facecolor=theme.color("band"), zorder=0, label=chart.band.title)
+    if chart.pretraining:
+        axes.axvspan(0, chart.pretraining, facecolor=theme.color("band"), zorder=0, label="pretraining without labels")
     _scale_axes(axes, chart, xs)
 
 
@@ -186,27 +182,27 @@ def _scale_axes(axes: Axes, chart: LineChart, xs: Sequence[float]) -> None:
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high / low >= WIDE_RANGE else MaxNLocator(5))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: describe_number(float(value))))
+        axis.set_major_formatter(lambda value, _: describe_number(float(value)))
         axis.minorticks_off()
     if chart.is_reversed:
         axes.invert_xaxis()
 
 
-def draw_bars(figure: Figure | SubFigure, chart: BarChart) -> None:
+def draw_bars(figure: Figure, chart: BarChart) -> None:
     """Fill a figure with one bar per row, its range over seeds, the paper's value and both in numbers."""
     is_narrow = figure.bbox.width < NARROW_BELOW
     axes, rows = figure.subplots(), range(len(chart.bars))
     _draw_bars(axes, chart.bars)
     axes.set_xlabel(chart.x_label)
     axes.xaxis.set_major_locator(MaxNLocator(3 if is_narrow else 6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: describe_number(float(value))))
+    axes.xaxis.set_major_formatter(lambda value, _: describe_number(float(value)))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     titles = [textwrap.fill(bar.title, 16 if is_narrow else 34) for bar in chart.bars]
     axes.set_yticks(rows, titles, color=theme.color("ink"))
     axes.set_ylim(len(chart.bars) - 0.4, -0.6)
     numbers = axes.secondary_yaxis("right")
-    numbers.set_yticks(rows, _describe_bars(chart.bars), color=theme.color("ink"))
+    numbers.set_yticks(rows, [_describe_bar(bar) for bar in chart.bars], color=theme.color("ink"))
     numbers.spines["right"].set_visible(False)
     add_legend(figure, "outside lower left", num_columns=1 if is_narrow else 3)
 
@@ -229,10 +225,6 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
         axes.axvline(bars[0].ours.mean, color=theme.color("muted"), linewidth=1, linestyle=DASHES, label=label)
 
 
-def _describe_bars(bars: Sequence[Bar]) -> list[str]:
-    """Return our number and the paper's for each bar, with a decimal less where numbers are large."""
-    values = [value for bar in bars for value in (bar.ours.mean if bar.ours else 0.0, bar.paper or 0.0)]
-    decimals = 1 if max(map(abs, values)) >= 10 else 2
-    ours = [describe_score(bar.ours, decimals=decimals) if bar.ours else "not run" for bar in bars]
-    paper = ["" if bar.paper is None else f"\npaper {bar.paper:.{decimals}f}" for bar in bars]
-    return [our + their for our, their in zip(ours, paper, strict=True)]
+def _describe_bar(bar: Bar) -> str:
+    ours = bar.ours.describe() if bar.ours else "not run"
+    return ours if bar.paper is None else f"{ours}\npaper {bar.paper:.1f}"

@@ -5,7 +5,6 @@ shown, and `Y` and `X`, their rows and columns.
 """
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import matplotlib
@@ -56,8 +55,7 @@ def _count_columns(width: float) -> int:
 
 def _count_rows(shown: Reconstructions) -> int:
     """Return how many rows of an image the segments need."""
-    last_K = (shown.start_K + shown.length_K) // shown.width
-    return int((last_K - shown.start_K // shown.width).max()) + 1
+    return int((shown.anchor_K // shown.width - shown.start_K // shown.width).max()) + 1
 
 
 def _find_height(shown: Reconstructions, width: float) -> float:
@@ -78,13 +76,11 @@ def _draw_memory(figure: Figure | SubFigure, shown: Reconstructions) -> None:
         axes.set(xticks=[], yticks=[], facecolor=theme.color("outside"))
         axes.grid(visible=False)
         axes.spines[:].set(visible=True, color=theme.color("outside"))
-    for example, (block, column) in enumerate(product(range(num_blocks), range(num_columns))):
-        column_axes = grid[len(PARTS) * block : len(PARTS) * (block + 1), column].tolist()
-        if example < len(shown.image_KT):
-            _draw_example(column_axes, shown, example, num_rows=num_rows)
-        else:
-            for axes in column_axes:
-                axes.set_axis_off()
+    columns = np.concatenate(np.split(grid, num_blocks), axis=1).T
+    for example, column in enumerate(columns[: len(shown.image_KT)]):
+        _draw_example(column.tolist(), shown, example, num_rows=num_rows)
+    for axes in columns[len(shown.image_KT) :].flat:
+        axes.set_axis_off()
     for row, axes in enumerate(grid[:, 0]):
         axes.set_ylabel(PARTS[row % len(PARTS)], rotation=0, ha="right", va="center", size="small")
     num_legend_columns = 1 if figure.bbox.width < NARROW_BELOW else len(PARTS)
@@ -92,13 +88,13 @@ def _draw_memory(figure: Figure | SubFigure, shown: Reconstructions) -> None:
 
 
 def _draw_example(column: Sequence[Axes], shown: Reconstructions, example: int, *, num_rows: int) -> None:
-    start, length, anchor = (int(each[example]) for each in (shown.start_K, shown.length_K, shown.anchor_K))
+    start, anchor = int(shown.start_K[example]), int(shown.anchor_K[example])
     shape, mark = (shown.height, shown.width), theme.color("mark")
     step_YX = np.arange(shown.height * shown.width).reshape(shape)
     image_YX = shown.image_KT[example].astype(float).reshape(shape)
     predicted_YX = shown.find_predicted()[example].reshape(shape)
-    is_segment_YX = (step_YX >= start) & (step_YX <= start + length)
-    given = start + length if shown.is_reversed else start
+    is_segment_YX = (step_YX >= start) & (step_YX <= anchor)
+    given = anchor if shown.is_reversed else start
     error_YX = np.abs(predicted_YX - image_YX)
 
     digit, segment, rebuilt, error = column

@@ -5,6 +5,7 @@ phone; the results page links to the folder `records`.
 """
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,20 +15,11 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
-from auxrnn.config import Window
+from auxrnn.config import RunConfig, to_flags
 from auxrnn.files import write_aside
 from auxrnn.report import theme
 from auxrnn.report.records import MemoryErrors, Reconstructions
-from auxrnn.report.results import (
-    Band,
-    BarChart,
-    Line,
-    LineChart,
-    Outcome,
-    Point,
-    describe_duration,
-    describe_number,
-)
+from auxrnn.report.results import BarChart, Line, LineChart, Outcome, describe_duration, describe_number, make_point
 
 
 class DemoRow(NamedTuple):
@@ -36,9 +28,7 @@ class DemoRow(NamedTuple):
     name: str
     title: str
     description: str
-    window: Window
-    pretrain_steps: int
-    train_steps: int
+    config: RunConfig
     curve: Mapping[int, float]
     """Accuracies in percent of the test split by number of updates, pretraining counted."""
     seconds: float
@@ -48,46 +38,40 @@ class DemoRow(NamedTuple):
         """Return the accuracy after the last update."""
         return self.curve[max(self.curve)]
 
+    @property
+    def command(self) -> str:
+        """Return the command that trains it."""
+        return f"auxrnn train {shlex.join(to_flags(self.config))}"
+
 
 class DemoFacts(NamedTuple):
-    """How the numbers of the demo were made; `versions` are pairs of a name and a version."""
+    """Data and versions of the demo, and errors of the r-LSTM's reconstructions."""
 
-    title: str
-    dataset: str
     train_examples: int
     test_examples: int
     num_classes: int
     sequence_length: int
-    seed: int
     versions: Sequence[tuple[str, str]]
-    command: str
-    run_commands: Sequence[str]
-
-
-class DemoErrors(NamedTuple):
-    """Errors of r-LSTM's reconstructions: the digits that are shown, and all test digits from the same anchors."""
-
-    shown: MemoryErrors
-    test: MemoryErrors
+    shown_errors: MemoryErrors
+    """Of the digits that are shown."""
+    test_errors: MemoryErrors
+    """Of all test digits, from the same anchors."""
 
 
 class PageFacts(NamedTuple):
-    """How the results page was made; `versions` are pairs of a name and a version."""
+    """How the results page was made. A run counts once though several tables may show it."""
 
     scale: str
     scale_summary: str
-    """What the scale means beside the paper's: sizes of data and networks, number of updates, seeds."""
     num_done: int
-    """Runs, each counted once though several tables may show it."""
     num_planned: int
     seconds: float
     versions: Sequence[tuple[str, str]]
     commit: str
-    command: str
 
 
 def write_demo_page(
-    folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, reconstructions: Reconstructions, errors: DemoErrors
+    folder: Path, *, rows: Sequence[DemoRow], facts: DemoFacts, reconstructions: Reconstructions
 ) -> Path:
     """Write `index.html` and its charts as `demo.png` into the folder of the demo; return the path of the page."""
     from auxrnn.report import charts, memory  # noqa: PLC0415 - matplotlib is slow to import
@@ -97,7 +81,6 @@ def write_demo_page(
     text = _load_template("demo.html").render(
         rows=rows,
         facts=facts,
-        errors=errors,
         standard_error=max(100 * math.sqrt(share * (1 - share) / facts.test_examples) for share in shares),
         chart=chart,
         reconstructions=reconstructions,
@@ -108,14 +91,13 @@ def write_demo_page(
 
 
 def _make_accuracy_chart(rows: Sequence[DemoRow], facts: DemoFacts) -> LineChart:
-    num_steps = max(row.pretrain_steps for row in rows)
     return LineChart(
         "Test accuracy while training",
         "updates, including pretraining",
         "test accuracy, %",
-        tuple(Line(row.title, tuple(Point(x, y, y, y) for x, y in sorted(row.curve.items()))) for row in rows),
+        tuple(Line(row.title, tuple(make_point(x, [y]) for x, y in sorted(row.curve.items()))) for row in rows),
         chance=100 / facts.num_classes,
-        band=Band("pretraining without labels", num_steps) if num_steps else None,
+        pretraining=max(row.config.schedule.pretrain_steps or 0 for row in rows),
     )
 
 
@@ -145,12 +127,8 @@ def _load_template(name: str) -> Template:
         keep_trailing_newline=True,
     )
     environment.globals["shades"] = theme.SHADES
-    environment.filters |= {
-        "draw": _draw,
-        "duration": describe_duration,
-        "number": describe_number,
-        "series": theme.series,
-    }
+    filters = {"draw": _draw, "duration": describe_duration, "number": describe_number, "series": theme.series}
+    environment.filters |= filters
     return environment.get_template(name)
 
 

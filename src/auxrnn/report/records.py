@@ -118,7 +118,7 @@ def read_record(path: Path) -> RunRecord | None:
 
 
 class MemoryErrors(NamedTuple):
-    """Mean squared errors per pixel, from 0 to 1: of the reconstruction, of blank paper, and of the mean image."""
+    """Mean squared errors per pixel, from 0 to 1: of the reconstruction, a blank image and the mean image."""
 
     rebuilt: float
     blank: float
@@ -126,36 +126,39 @@ class MemoryErrors(NamedTuple):
 
 
 class Reconstructions(NamedTuple):
-    """Segments that an r-LSTM reconstructed from its state at an anchor: steps `start` to `start + length` of an image.
+    """Segments of images that an r-LSTM reconstructed from its state at their last step, the anchor.
 
-    `reconstruction_KS` holds the `length` predicted values in reading order. The step that was given instead of
-    predicted is the last of the segment if `is_reversed`, else the first.
+    `reconstruction_KS` holds the predicted values in reading order. A segment has one step more, which was given: the
+    anchor if `is_reversed`, else the first.
     """
 
     image_KT: Float[np.ndarray, "K T"]
     anchor_K: Int[np.ndarray, " K"]
-    start_K: Int[np.ndarray, " K"]
-    length_K: Int[np.ndarray, " K"]
     reconstruction_KS: Float[np.ndarray, "K S"]
-    label_K: Int[np.ndarray, " K"]
     is_reversed: bool
     height: int
     width: int
+
+    @property
+    def start_K(self) -> Int[np.ndarray, " K"]:
+        """Return the first step of each segment."""
+        start_K: Int[np.ndarray, " K"] = self.anchor_K - self.reconstruction_KS.shape[1]
+        return start_K
 
     def find_predicted(self) -> Float[np.ndarray, "K T"]:
         """Return the predicted values at the steps that they stand for; NaN elsewhere."""
         predicted_KT = np.full(self.image_KT.shape, np.nan)
         first_K = self.start_K + (0 if self.is_reversed else 1)
-        for k, (first, length) in enumerate(zip(first_K, self.length_K, strict=True)):
-            predicted_KT[k, first : first + length] = self.reconstruction_KS[k, :length]
+        step_KS = first_K[:, None] + np.arange(self.reconstruction_KS.shape[1])
+        np.put_along_axis(predicted_KT, step_KS, self.reconstruction_KS, axis=1)
         return predicted_KT
 
     def measure(self, mean_image_T: Float[np.ndarray, " T"]) -> MemoryErrors:
         """Return the mean squared errors over all predicted pixels, also of two guesses without a memory."""
         predicted_KT = self.find_predicted()
+        is_predicted_KT = ~np.isnan(predicted_KT)
         guesses = (predicted_KT, np.zeros_like(predicted_KT), mean_image_T)
-        error_KT = [np.where(np.isnan(predicted_KT), np.nan, (guess - self.image_KT) ** 2) for guess in guesses]
-        return MemoryErrors(*(float(np.nanmean(errors)) for errors in error_KT))
+        return MemoryErrors(*(float(np.mean((guess - self.image_KT) ** 2, where=is_predicted_KT)) for guess in guesses))
 
 
 def read_reconstructions(path: Path) -> Reconstructions | None:
@@ -167,5 +170,4 @@ def read_reconstructions(path: Path) -> Reconstructions | None:
             values = {name: arrays[name] for name in Reconstructions._fields}
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise RunError(f"{path} is damaged; remove it or run again what wrote it") from error
-    scalars = {"is_reversed": bool(values["is_reversed"])} | {name: int(values[name]) for name in ("height", "width")}
-    return Reconstructions(**(values | scalars))
+    return Reconstructions(**{name: value if value.ndim else value.item() for name, value in values.items()})

@@ -3,36 +3,35 @@
 Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
 """
 
-import statistics
 from collections.abc import Sequence
+from statistics import fmean, stdev
 from typing import Literal, NamedTuple
+
+from auxrnn.report.records import RunRecord
 
 Verdict = Literal["holds", "within the spread", "does not hold", "open"]
 """Of a claim: beyond the spread of the seeds, only in the mean, not at all, or not to be said yet."""
 
 
 class Score(NamedTuple):
-    """Our numbers for one cell, one for each seed; `seconds` and `records` go with them one to one."""
+    """Our numbers for one cell: the value of each run, in the order of the seeds."""
 
     values: tuple[float, ...]
-    seeds: tuple[int, ...]
-    seconds: tuple[float, ...]
-    records: tuple[str, ...]
-    """Names of the run records: files `records/NAME.json` beside the page."""
+    runs: tuple[RunRecord, ...]
 
     @property
     def mean(self) -> float:
         """Return the mean over the seeds."""
-        return statistics.fmean(self.values)
+        return fmean(self.values)
 
-    @property
-    def spread(self) -> float | None:
-        """Return the standard deviation over the seeds; None of a single one."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+    def describe(self, decimals: int = 1) -> str:
+        """Return the mean with the standard deviation over the seeds, or the single number marked as one seed."""
+        spread = f"\u00b1 {stdev(self.values):.{decimals}f}" if len(self.values) > 1 else "(one seed)"
+        return f"{self.mean:.{decimals}f} {spread}"
 
 
 class Cell(NamedTuple):
-    """One place of a table; either side may be missing, and a note says why ("infeasible", "not run")."""
+    """One place of a table; either side may be missing, and a note says why ours is."""
 
     ours: Score | None
     paper: float | None
@@ -69,6 +68,11 @@ class Grid(NamedTuple):
         facts = [fact for fact in (self.unit, self._describe_seeds() if self.is_drawn else "") if fact]
         return f"{self.caption} ({'; '.join(facts)})" if facts else self.caption
 
+    def transpose(self) -> "Grid":
+        """Return the table with rows and columns exchanged."""
+        rows = zip(self.columns, zip(*(row.cells for row in self.rows), strict=True), strict=True)
+        return self._replace(columns=tuple(row.title for row in self.rows), rows=tuple(Row(*row) for row in rows))
+
     def _describe_seeds(self) -> str:
         counts = {len(cell.ours.values) for row in self.rows for cell in row.cells if cell.ours}
         if not counts:
@@ -79,14 +83,11 @@ class Grid(NamedTuple):
         return f"ours: mean \u00b1 standard deviation of {seeds} seeds"
 
     def texts(self, cell: Cell) -> tuple[str, ...]:
-        """Return the text of each side of a cell; a missing side is the note, once, or a dash."""
-        ours, paper = cell.note or "-", (cell.note if cell.ours else "") or "-"
-        if cell.ours and self.is_drawn:
-            ours = describe_score(cell.ours, decimals=self.decimals)
-        elif cell.ours:
-            ours = f"{cell.ours.mean:,.{self.decimals}f}"
+        """Return the text of each side of a cell: its number, or the note or a dash if it has none."""
+        ours, paper = cell.note or "-", "-"
+        if cell.ours:
+            ours = cell.ours.describe(self.decimals) if self.is_drawn else f"{cell.ours.mean:,.{self.decimals}f}"
         if cell.paper is not None:
-            ours += f" ({cell.note})" if cell.ours and cell.note else ""
             paper = f"{cell.paper:,.{self.decimals}f}"
         return (ours, paper)[: len(self.sides)]
 
@@ -100,6 +101,11 @@ class Point(NamedTuple):
     high: float
 
 
+def make_point(x: int | float, values: Sequence[float]) -> Point:
+    """Return the point of some seeds' values."""
+    return Point(float(x), fmean(values), min(values), max(values))
+
+
 class Line(NamedTuple):
     """One system on a chart: as measured here and as published; either may be empty."""
 
@@ -108,47 +114,33 @@ class Line(NamedTuple):
     paper: tuple[tuple[float, float], ...] = ()
 
 
-class Level(NamedTuple):
-    """A height that lines are compared with, the same at any x; either side may be missing."""
+class Bar(NamedTuple):
+    """One number: a bar, or a height that lines are compared with."""
 
     title: str
-    ours: float | None
+    ours: Score | None
     paper: float | None
 
 
-class Band(NamedTuple):
-    """A shaded part of a chart, from x = 0 on."""
-
-    title: str
-    end: float
-
-
 class LineChart(NamedTuple):
-    """Lines over one axis; `is_log` is for both axes. Where axes differ, the paper's are `paper_x_label` and so on."""
+    """Lines over one axis, or where the paper's x counts something else, over two."""
 
     title: str
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
     is_log: bool = False
+    """Whether both axes are logarithmic; `is_log_x`: x alone."""
     is_log_x: bool = False
-    """Whether x alone grows by factors."""
     is_reversed: bool = False
-    """Whether x falls from left to right, as the paper's Figure 4 has it."""
+    """Whether x falls from left to right, as in the paper's Figure 4."""
     paper_x_label: str | None = None
-    """What the paper's x counts, where it is not what ours counts (another length, other updates)."""
+    """What the paper's x counts where ours counts something else; the paper's lines then have axes of their own."""
     chance: float | None = None
     """Height of guessing in our numbers."""
-    level: Level | None = None
-    band: Band | None = None
-
-
-class Bar(NamedTuple):
-    """One bar: ours with its spread, and what the paper says, both as the same kind of number."""
-
-    title: str
-    ours: Score | None
-    paper: float | None
+    level: Bar | None = None
+    pretraining: int = 0
+    """Where the shaded part of the updates ends that are made without labels."""
 
 
 class BarChart(NamedTuple):
@@ -181,12 +173,11 @@ class Outcome(NamedTuple):
     """In plain words: what is compared, and how ours differs from the paper's."""
     finding: str
     """In plain words: what our numbers are; empty while they are missing."""
-    grids: tuple[Grid, ...]
-    charts: tuple[LineChart | BarChart, ...]
-    claims: tuple[Claim, ...]
-    settings: tuple[tuple[str, str], ...]
+    grids: Sequence[Grid]
+    charts: Sequence[LineChart | BarChart]
+    claims: Sequence[Claim]
+    settings: Sequence[tuple[str, str]]
     """What all its runs share, as pairs of a name and a value."""
-    command: str
     num_done: int
     num_planned: int
     seconds: float
@@ -207,20 +198,10 @@ class Outcome(NamedTuple):
         if self.num_done == 0:
             return f"Scale {self.scale}: none of {self.num_planned} runs is done yet."
         all_done = "all" if self.num_done == self.num_planned else f"{self.num_done} of"
-        done = f"Scale {self.scale}: {all_done} {self.num_planned} runs are done"
         # Counting a dataset or timing an update trains nothing.
-        if not self.seconds:
-            return f"{done}."
-        time = describe_duration(self.seconds)
-        return f"{done}, {time} of training in all (shared pretraining is counted in each run)."
-
-
-def describe_score(score: Score, *, decimals: int) -> str:
-    """Return the mean with its spread, or the single number marked as one seed."""
-    spread = score.spread
-    if spread is None:
-        return f"{score.mean:.{decimals}f} (one seed)"
-    return f"{score.mean:.{decimals}f} ± {spread:.{decimals}f}"
+        shared = "(shared pretraining is counted in each run)"
+        time = f", {describe_duration(self.seconds)} of training in all {shared}" if self.seconds else ""
+        return f"Scale {self.scale}: {all_done} {self.num_planned} runs are done{time}."
 
 
 def describe_duration(seconds: int | float) -> str:
@@ -235,24 +216,3 @@ def describe_duration(seconds: int | float) -> str:
 def describe_number(value: int | float) -> str:
     """Return a number in three digits, or as many as a large one has before its point."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def to_line(
-    title: str, scores: Sequence[tuple[int | float, Score]], paper: Sequence[tuple[int | float, float]] = ()
-) -> Line:
-    """Make a line of scores by their x."""
-    points = [Point(float(x), score.mean, min(score.values), max(score.values)) for x, score in scores]
-    return Line(title, tuple(sorted(points)), tuple(sorted((float(x), y) for x, y in paper)))
-
-
-def judge(first: Score | None, second: Score | None, *, by: float = 0.0, fewest: int = 3) -> Verdict:
-    """Return whether the first scores above the second, by `by` or more.
-
-    It holds if every seed of the first is above every seed of the second by that much: then the ranges of the seeds do
-    not touch. Fewer seeds than `fewest` on either side decide nothing.
-    """
-    if first is None or second is None or min(len(first.values), len(second.values)) < fewest:
-        return "open"
-    least = min(first.values) - max(second.values)
-    is_above, is_above_in_mean = (gap >= by if by else gap > 0 for gap in (least, first.mean - second.mean))
-    return "holds" if is_above else "within the spread" if is_above_in_mean else "does not hold"
