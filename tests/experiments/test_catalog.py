@@ -113,6 +113,11 @@ def test_at_the_papers_scale_table_2_has_the_published_settings(column):
     assert differing(find_values("table2", "LSTM Full BP", column), **plain, supervised_window="full") == {}
 
 
+def test_the_sequence_autoencoder_is_fed_true_tokens_at_every_scale(scale):
+    jobs = [*jobs_of("table4", scale), *jobs_of("table5", scale)]
+    assert {job.config.loss.sampling_steps for job in jobs if job.row.startswith("SA-LSTM")} == {0}
+
+
 def test_at_the_papers_scale_dogs_have_20_and_100_passes_over_150_000_images():
     jobs = jobs_of("figure3", PAPER_SCALE)
     assert PAPER_SCALE.datasets[DOGS].settings["enlarge_to"] == 150_000

@@ -7,7 +7,7 @@ read, what all runs share, and what a span of the paper's steps becomes; the val
 import csv
 import io
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -52,7 +52,7 @@ class DatasetSetup(NamedTuple):
     """How many of the paper's steps become one of ours."""
     window: int | None = None
     """What the paper's supervised window becomes, where a shrunk one would not hurt as it does in the paper."""
-    epochs: tuple[float, float] = (100.0, 1000.0)
+    epochs: Sequence[float] = (100.0, 1000.0)
     """Epochs of pretraining and of training, where the scale has no schedule of its own."""
     schedule: Schedule | None = None
     """Overrides the schedule of the scale."""
@@ -70,8 +70,8 @@ class Scale(NamedTuple):
     """Updates in which scheduled sampling goes from true tokens to none, where it is on."""
     schedule: Schedule | None = None
     """None is the paper's own, in epochs."""
-    seeds: tuple[int, ...] = (0,)
-    fewer_seeds: tuple[int, ...] = (0,)
+    seeds: Sequence[int] = (0,)
+    fewer_seeds: Sequence[int] = (0,)
     """Seeds of the experiments that come last: with fewer than three their claims stay open."""
     settings: Mapping[str, Any] = NOTHING
     """Of every LSTM with or without auxiliary loss."""
@@ -81,9 +81,9 @@ class Scale(NamedTuple):
     """Units of the r-LSTM that the paper calls unrestricted."""
     side_divisor: int = 1
     """How much smaller our dogs are than the paper's."""
-    sides: tuple[int, ...] = PAPER_SIDES
+    sides: Sequence[int] = PAPER_SIDES
     """Sides of dogs that systems are trained on, in the paper's pixels."""
-    timed_sides: tuple[int, ...] = (40, 80, 128)
+    timed_sides: Sequence[int] = (40, 80, 128)
     """Sides of dogs whose updates are timed."""
     timed_settings: Mapping[str, Mapping[str, Any]] = NOTHING
     """What is different in an update that is timed, by model."""
@@ -123,17 +123,13 @@ class Scale(NamedTuple):
         """
         model, setup = MODELS.get(system, "lstm"), self.datasets[dataset]
         own = self._find_windows(system, dataset, window=window, shape=shape) if model == "lstm" else {"model": model}
-        has_objective = own.get("objective", PRESETS[model].settings["objective"]) != "none"
-        has_pretraining = changes.pop("pretrain", True) and has_objective
-        values = {
-            **self._find_lengths(
-                setup, has_pretraining=has_pretraining, has_warmup="warmup_steps" in PRESETS[model].settings
-            ),
-            **self._find_settings(model),
-            **own,
-            **setup.settings,
-            **changes,
-        }
+        published = PRESETS[model].settings | own
+        has_pretraining = changes.pop("pretrain", True) and published["objective"] != "none"
+        lengths = self._find_lengths(setup, has_pretraining=has_pretraining, has_warmup="warmup_steps" in published)
+        values = {**lengths, **self._find_settings(model), **own, **setup.settings, **changes}
+        if model == "sa_lstm":
+            # As published, the autoencoder is fed true tokens, whatever the other systems are fed on this dataset.
+            values["sampling_steps"] = 0
         without_effect = MODEL_OPTIONS - set(PRESETS[model].options)
         kept = {name: value for name, value in values.items() if name not in without_effect}
         return unflatten(kept | {"seed": seed, "threads": 1})
@@ -183,20 +179,17 @@ def shown_as(title: str, *, ours: object, paper: object) -> str:
 
 def find_scale(name: ScaleName, made_folder: Path) -> Scale:
     """Return a scale by name; the data of smoke is written to `made_folder` unless it is there already."""
-    values = _read(tomllib.loads((resources.files("auxrnn.experiments") / f"{name}.toml").read_text()))
+    values = tomllib.loads((resources.files("auxrnn.experiments") / f"{name}.toml").read_text())
     if name == "smoke":
         _write_data(made_folder)
         for setup in values["datasets"].values():
             setup["settings"]["data"] = str(made_folder / setup["settings"]["data"])
-    datasets = {dataset: DatasetSetup(**_read(setup)) for dataset, setup in values["datasets"].items()}
-    return Scale(**values | {"name": name, "datasets": datasets})
+    datasets = {dataset: DatasetSetup(**_read_schedule(setup)) for dataset, setup in values["datasets"].items()}
+    return Scale(**_read_schedule(values) | {"name": name, "datasets": datasets})
 
 
-def _read(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values of a file as the tuples that scales hold."""
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    schedule = {"schedule": Schedule(**values["schedule"])} if "schedule" in values else {}
-    return values | lists | schedule
+def _read_schedule(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {"schedule": Schedule(**values["schedule"])} if "schedule" in values else values
 
 
 def _write_data(folder: Path) -> None:
