@@ -3,7 +3,7 @@
 import pytest
 
 from auxrnn.config import unflatten
-from auxrnn.experiments.jobs import Job, drop_doubles, name_job
+from auxrnn.experiments.jobs import Job, name_job
 
 BASE = {"data": "mnist", "image_size": 14, "supervised_window": 28, "pretrain_steps": 5, "train_steps": 5}
 WITHOUT_EFFECT = {
@@ -84,9 +84,3 @@ def test_a_measurement_is_named_by_what_an_update_costs(changes):
 def test_own_files_have_the_same_name_in_every_folder():
     first, second = (name_job(make(data=f"/{folder}/made.npz", image_size=None)) for folder in ("one", "two"))
     assert first == second != name_job(make(data="/one/other.npz", image_size=None))
-
-
-def test_of_jobs_that_are_the_same_run_the_first_is_kept_in_its_place():
-    jobs = [Job("first", "", make()), Job("second", "", make(lr=0.1)), Job("again", "", make(threads=2))]
-    jobs += [Job("third", "", make(seed=1)), Job("again", "", make(lr=0.1))]
-    assert [job.row for job in drop_doubles(jobs)] == ["first", "second", "third"]

@@ -20,7 +20,7 @@ from auxrnn.experiments import (
     table5,
     table6,
 )
-from auxrnn.experiments.jobs import UNNAMED, Folders, Job, drop_doubles
+from auxrnn.experiments.jobs import UNNAMED, Folders, Job
 from auxrnn.experiments.results import Results, Shown, collect
 from auxrnn.experiments.scales import Scale
 from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS
@@ -30,6 +30,8 @@ from auxrnn.report.results import Outcome
 class Experiment(Protocol):
     """What the file of an experiment holds, beside the paper's numbers; its docstring is its title and summary."""
 
+    __name__: str
+
     def runs(self, scale: Scale) -> Iterable[Job]:
         """Yield what it needs."""
 
@@ -37,20 +39,11 @@ class Experiment(Protocol):
         """Return its tables and charts, the claims of the paper judged, and our numbers in a sentence."""
 
 
-EXPERIMENTS: dict[str, Experiment] = {
-    "table1": table1,
-    "table2": table2,
-    "figure5": figure5,
-    "figure3": figure3,
-    "figure4": figure4,
-    "figure6": figure6,
-    "table6": table6,
-    "table3": table3,
-    "table4": table4,
-    "table5": table5,
-    "mnist784": mnist784,
-    "few_labels": few_labels,
-}
+_MODULES: tuple[Experiment, ...] = (
+    *(table1, table2, figure5, figure3, figure4, figure6, table6, table3, table4, table5),
+    *(mnist784, few_labels),
+)
+EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 NOT_IN_THE_PAPER = ("mnist784", "few_labels")
 PAGE_ORDER = sorted(EXPERIMENTS, key=lambda name: (name in NOT_IN_THE_PAPER, name[0] == "f", name))
 """Tables, figures, then the rest."""
@@ -60,7 +53,10 @@ ALWAYS_SHOWN = ("hidden_size", "batch_size", "optimizer", "lr")
 
 def find_jobs(names: Sequence[str], scale: Scale) -> list[Job]:
     """Return the jobs of some experiments, in their order, each once."""
-    return drop_doubles(job for name in names for job in EXPERIMENTS[name].runs(scale))
+    jobs: dict[str, Job] = {}
+    for job in itertools.chain.from_iterable(EXPERIMENTS[name].runs(scale) for name in names):
+        jobs.setdefault(job.name, job)
+    return list(jobs.values())
 
 
 def find_title(name: str) -> tuple[str, str]:

@@ -73,14 +73,6 @@ def _find_defaults(model: ModelName) -> dict[str, Any]:
     return flatten(unflatten({"data": "", "model": model}))
 
 
-def drop_doubles(jobs: Iterable[Job]) -> list[Job]:
-    """Return the jobs in order, without those whose name came before."""
-    found: dict[str, Job] = {}
-    for job in jobs:
-        found.setdefault(job.name, job)
-    return list(found.values())
-
-
 class Folders(NamedTuple):
     """`runs` holds checkpoints and weights, `records` what is kept for good."""
 
@@ -117,7 +109,7 @@ class Task(NamedTuple):
 def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
     """Return what is left to do in order: a shared pretraining right before the first job that needs it."""
     tasks: dict[str, Task] = {}
-    for job in drop_doubles(jobs):
+    for job in jobs:
         if folders.is_done(job.name):
             continue
         pretraining, after = first_phase(job.config) if job.kind == "train" else None, None
@@ -126,5 +118,5 @@ def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:
             pretraining = replace(pretraining, evaluate_every=pretraining.schedule.pretrain_steps)
             after = f"first-{name_job(pretraining)}"
             tasks.setdefault(after, Task(after, pretraining))
-        tasks[job.name] = Task(job.name, job.config, job.kind, after, is_job=True)
+        tasks.setdefault(job.name, Task(job.name, job.config, job.kind, after, is_job=True))
     return list(tasks.values())
