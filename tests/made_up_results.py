@@ -1,7 +1,7 @@
 """Outcomes of no real run: three seeds, one seed, none; every kind of chart and every verdict."""
 
 from auxrnn.report.records import RunRecord
-from auxrnn.report.results import Bar, BarChart, Cell, Claim, Grid, Line, LineChart, Outcome, Point, Row, Score
+from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Outcome, Point, Score
 
 SYSTEMS = (
     "LSTM, full BPTT",
@@ -42,10 +42,10 @@ def make_lines(titles=SYSTEMS[:6]):
     )
 
 
-ROWS = tuple(
-    Row(system, tuple(Cell(make_score(90.0 - 5 * column, name=f"{place}-{column}"), 95.0) for column in range(3)))
+ROWS = {
+    system: tuple(Cell(make_score(90.0 - 5 * column, name=f"{place}-{column}"), 95.0) for column in range(3))
     for place, system in enumerate(SYSTEMS)
-)
+}
 IMAGES = Grid("Accuracy on images", "test accuracy, %", ("MNIST", "pMNIST", "CIFAR10"), ROWS)
 TABLE = Outcome(
     name="table2",
@@ -70,9 +70,7 @@ TABLE = Outcome(
 ONE_SEED = TABLE._replace(
     name="table4",
     title="Table 4: texts",
-    grids=(
-        Grid("Errors", "test error, %", ("DBpedia",), (Row("LSTM", (Cell(make_score(4.125, num_seeds=1), 2.5),)),), 2),
-    ),
+    grids=(Grid("Errors", "test error, %", ("DBpedia",), {"LSTM": (Cell(make_score(4.125, num_seeds=1), 2.5),)}, 2),),
     claims=(Claim("r-LSTM errs less.", "open", "one seed."),),
     num_done=1,
     num_planned=9,
@@ -82,7 +80,7 @@ NOT_RUN = TABLE._replace(
     name="table5",
     title="Table 5: longer texts",
     finding="",
-    grids=(Grid("Errors", "test error, %", ("DBpedia",), (Row("LSTM", (Cell(None, 1.4, "not run"),)),), 2),),
+    grids=(Grid("Errors", "test error, %", ("DBpedia",), {"LSTM": (Cell(None, 1.4, "not run"),)}, 2),),
     claims=(),
     settings=(),
     num_done=0,
@@ -106,7 +104,7 @@ TWO_PANELS = LineChart(
     make_lines(),
     paper_x_label="steps of the paper's",
     chance=25.0,
-    level=Bar("LSTM, all steps", make_score(41.0), 62.5),
+    level=("LSTM, all steps", Cell(make_score(41.0), 62.5)),
 )
 REVERSED = LineChart(
     "Accuracy as the window shrinks",
@@ -125,12 +123,12 @@ CURVES = LineChart(
 BARS = BarChart(
     "Without one ingredient",
     "test accuracy, %",
-    (
-        Bar("r-LSTM, all ingredients", make_score(62.0), 72.0),
-        Bar("without scheduled sampling in its decoder", make_score(58.0), 66.0),
-        Bar("without pretraining", make_score(55.0, num_seeds=1, name="bar"), None),
-        Bar("LSTM", None, 58.0),
-    ),
+    {
+        "r-LSTM, all ingredients": Cell(make_score(62.0), 72.0),
+        "without scheduled sampling in its decoder": Cell(make_score(58.0), 66.0),
+        "without pretraining": Cell(make_score(55.0, num_seeds=1, name="bar"), None),
+        "LSTM": Cell(None, 58.0),
+    },
 )
 CHARTS = (LOG_CHART, TWO_PANELS, REVERSED, CURVES, BARS)
 FIGURE = TABLE._replace(name="figure3", title="Figure 3: long sequences", grids=(), charts=CHARTS, num_planned=80)

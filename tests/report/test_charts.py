@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from auxrnn.report import theme
 from auxrnn.report.charts import MARKS, NARROW, WIDE, chart_figure, to_png, to_svg
-from auxrnn.report.results import Bar, BarChart, Line, LineChart, Point
+from auxrnn.report.results import BarChart, Cell, Line, LineChart, Point
 from made_up_results import (
     BARS,
     CHARTS,
@@ -152,28 +152,28 @@ def test_guessing_is_drawn_among_our_numbers_only():
 
 
 def test_a_level_is_drawn_at_its_own_height_on_either_side_and_named_in_the_legend():
-    figure = draw(TWO_PANELS, WIDE)
+    figure, (title, level) = draw(TWO_PANELS, WIDE), TWO_PANELS.level
     ours, paper = figure.axes[:2]
-    assert lines_through(ours, [TWO_PANELS.level.ours.mean] * 2)
-    assert lines_through(paper, [TWO_PANELS.level.paper] * 2)
-    assert TWO_PANELS.level.title in legend_of(figure)
+    assert lines_through(ours, [level.ours.mean] * 2)
+    assert lines_through(paper, [level.paper] * 2)
+    assert title in legend_of(figure)
 
 
 def test_a_level_above_all_lines_is_inside_the_axes():
-    chart = LineChart("Title", "x", "y", make_lines(), chance=10.0, level=Bar("LSTM", make_score(99.0), None))
+    chart = LineChart("Title", "x", "y", make_lines(), chance=10.0, level=("LSTM", Cell(make_score(99.0), None)))
     low, high = chart_figure(chart, width=WIDE).axes[0].get_ylim()
     assert (low, high > 99) == (0, True)
 
 
 def test_a_side_without_a_level_does_not_show_the_other_s():
-    chart = TWO_PANELS._replace(level=Bar("LSTM", None, 62.5))
+    chart = TWO_PANELS._replace(level=("LSTM", Cell(None, 62.5)))
     ours, paper = chart_figure(chart, width=WIDE).axes
     assert [bool(lines_through(axes, [62.5] * 2)) for axes in (ours, paper)] == [False, True]
 
 
 @pytest.mark.parametrize(("ours", "paper", "drawn"), [(make_score(41.0), 62.5, 41.0), (None, 62.5, 62.5)])
 def test_on_axes_that_both_share_the_level_is_ours_if_there_is_one(ours, paper, drawn):
-    chart = LineChart("Title", "x", "y", make_lines(), level=Bar("LSTM", ours, paper))
+    chart = LineChart("Title", "x", "y", make_lines(), level=("LSTM", Cell(ours, paper)))
     axes = chart_figure(chart, width=WIDE).axes[0]
     assert [bool(lines_through(axes, [height] * 2)) for height in (41.0, 62.5)] == [drawn == 41.0, drawn == 62.5]
 
@@ -210,7 +210,7 @@ def test_a_chart_without_points_says_that_nothing_is_done():
     (axes,) = chart_figure(empty, width=NARROW).axes
     assert ([text.get_text() for text in axes.texts], axes.axison) == (["No run of this chart is done yet."], False)
     for width in (WIDE, NARROW):
-        assert texts_of(chart_figure(BARS._replace(bars=(Bar("LSTM", None, None),)), width=width))
+        assert texts_of(chart_figure(BARS._replace(bars={"LSTM": Cell(None, None)}), width=width))
 
 
 def test_bars_begin_at_0_and_end_at_the_mean():
@@ -238,7 +238,7 @@ def test_bars_have_their_numbers_beside_them():
 
 
 def test_bars_of_negative_numbers_are_inside_the_axes():
-    chart = BarChart("Title", "change", (Bar("one", None, -3.0), Bar("two", None, 2.0)))
+    chart = BarChart("Title", "change", {"one": Cell(None, -3.0), "two": Cell(None, 2.0)})
     low, high = chart_figure(chart, width=WIDE).axes[0].get_xlim()
     assert low < -3 < 2 < high
 
@@ -253,7 +253,7 @@ def test_titles_are_text_whatever_they_hold():
     hostile = "<b>$x$ & y"
     line = Line(hostile, (Point(1, 5.0, 4.0, 8.0),))
     svg = to_svg(chart_figure(LineChart(hostile, hostile, hostile, (line,)), width=NARROW), name="chart")
-    svg += to_svg(chart_figure(BarChart(hostile, hostile, (Bar(hostile, None, 1.0),)), width=WIDE), name="bars")
+    svg += to_svg(chart_figure(BarChart(hostile, hostile, {hostile: Cell(None, 1.0)}), width=WIDE), name="bars")
     assert svg.count("&lt;b&gt;$x$ &amp; y") == 5
     assert "<b>" not in svg
 

@@ -9,7 +9,7 @@ from auxrnn.experiments.catalog import PAGE_ORDER, find_outcome
 from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.scales import find_scale
 from auxrnn.report.pages import PageFacts, write_results_page
-from auxrnn.report.results import Cell, Claim, Grid, Row
+from auxrnn.report.results import Cell, Claim, Grid, Score
 from made_up_results import CHARTS, FIGURE, NOT_RUN, ONE_SEED, OUTCOMES, TABLE, make_run
 
 RECORDS = Path(__file__).parents[2] / "results" / "desk" / "records"
@@ -174,14 +174,13 @@ def test_what_the_network_remembers_is_shown_if_it_is_known(tmp_path, reconstruc
 
 def test_text_from_outside_is_escaped(tmp_path):
     hostile = '<script>alert("&")</script>'
-    cell = ONE_SEED.grids[0].rows[0].cells[0]
-    cell = cell._replace(ours=cell.ours._replace(runs=(make_run('"><script>', 1),)))
+    done = Cell(Score((4.0,), (make_run('"><script>', 1),)), 2.5)
     outcome = ONE_SEED._replace(
         title=hostile,
         scale=hostile,
         summary=hostile,
         finding=hostile,
-        grids=(Grid(hostile, hostile, (hostile,), (Row(hostile, (cell,)), Row(hostile, (Cell(None, 1.0, hostile),)))),),
+        grids=(Grid(hostile, hostile, (hostile, hostile), {hostile: (done, Cell(None, 1.0, hostile))}),),
         charts=tuple(chart._replace(title=hostile) for chart in FIGURE.charts[-1:]),
         claims=(Claim(hostile, "open", hostile),),
         settings=((hostile, hostile),),

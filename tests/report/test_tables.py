@@ -3,7 +3,7 @@
 import pytest
 
 from auxrnn.report.pages import outcome_markdown
-from auxrnn.report.results import Cell, Grid, Row, describe_duration
+from auxrnn.report.results import Cell, Grid, describe_duration
 from made_up_results import IMAGES, NOT_RUN, ONE_SEED, OUTCOMES, TABLE, make_score
 
 
@@ -18,7 +18,7 @@ def markdown_rows(text):
 
 def make_grid(*cells, columns=None):
     columns = columns or tuple(f"column {place}" for place in range(len(cells)))
-    return Grid("Caption", "%", columns, (Row("LSTM", tuple(cells)),))
+    return Grid("Caption", "%", columns, {"LSTM": cells})
 
 
 def test_a_markdown_table_has_ours_beside_the_paper_s_in_each_column():
@@ -27,7 +27,7 @@ def test_a_markdown_table_has_ours_beside_the_paper_s_in_each_column():
     assert header == ["", *names]
     assert rule == [":---", *["---:"] * 6]
     assert rows[0] == ["LSTM, full BPTT", "90.0 ± 0.5", "95.0", "85.0 ± 0.5", "95.0", "80.0 ± 0.5", "95.0"]
-    assert [row[0] for row in rows] == [row.title for row in IMAGES.rows]
+    assert [row[0] for row in rows] == list(IMAGES.rows)
 
 
 def test_a_table_without_any_number_of_the_paper_has_no_column_for_it():
@@ -54,16 +54,15 @@ def test_a_missing_side_shows_the_note_once_or_a_dash(cell, texts):
 
 def test_a_transposed_table_has_its_rows_as_columns():
     grid = IMAGES.transpose()
-    assert grid.columns == tuple(row.title for row in IMAGES.rows)
-    assert [row.title for row in grid.rows] == list(IMAGES.columns)
-    assert grid.rows[2].cells[1] == IMAGES.rows[1].cells[2]
+    assert (list(grid.columns), list(grid.rows)) == (list(IMAGES.rows), list(IMAGES.columns))
+    assert grid.rows["CIFAR10"][1] == IMAGES.rows["LSTM, Truncate300"][2]
     assert grid.transpose() == IMAGES
 
 
 def test_a_count_has_neither_seeds_nor_a_spread():
     grid = make_grid(Cell(make_score(60000.0, num_seeds=1), 60000.0), columns=("MNIST",))
     grid = grid._replace(is_drawn=False, decimals=0, unit="")
-    assert grid.texts(grid.rows[0].cells[0]) == ("60,000", "60,000")
+    assert grid.texts(grid.rows["LSTM"][0]) == ("60,000", "60,000")
     assert grid.describe() == "Caption"
 
 
@@ -81,7 +80,7 @@ def test_a_table_of_which_nothing_ran_says_so():
 
 
 def test_bars_in_titles_do_not_break_a_markdown_table():
-    grid = Grid("Caption", "%", ("a|b",), (Row("c\nd | e", (Cell(None, 1.0),)),))
+    grid = Grid("Caption", "%", ("a|b",), {"c\nd | e": (Cell(None, 1.0),)})
     lines = [line for line in grid_markdown(grid).splitlines() if line.startswith("|")]
     assert lines[-1] == r"| c d \| e | - | 1.0 |"
     assert r"a\|b, ours" in lines[0]

@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from auxrnn import runs
-from auxrnn.config import Auto, RunConfig, Window, unflatten
+from auxrnn.config import Auto, RunConfig, Window, decided, unflatten
 from auxrnn.data import datasets
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import table1
@@ -50,11 +50,8 @@ def list_runs(names: Sequence[str], scale: Scale, folders: Folders) -> list[List
     seconds, first = estimate_seconds(tasks, folders), {task.name: task.after or "" for task in tasks}
     for job in jobs:
         record, place = read_record(folders.record(job.name)), f"{job.row}, {job.column}".rstrip(", ")
-        if record is not None:
-            listed.append(ListedRun(job.name, place, True, record.seconds))
-        else:
-            taken = seconds[job.name] + seconds.pop(first[job.name], 0.0)
-            listed.append(ListedRun(job.name, place, False, taken))
+        taken = record.seconds if record else seconds[job.name] + seconds.pop(first[job.name], 0.0)
+        listed.append(ListedRun(job.name, place, record is not None, taken))
     return listed
 
 
@@ -67,8 +64,8 @@ def estimate_seconds(tasks: Iterable[Task], folders: Folders) -> dict[str, float
             return SECONDS_TO_MEASURE
         if runs.is_finished(folders.runs / task.name):
             return 0.0
-        shared = None if task.after is None else runs.first_phase(task.config)
-        work = find_work(task.config) - (0.0 if shared is None else find_work(shared))
+        shared = runs.first_phase(task.config) if task.after else None
+        work = find_work(task.config) - (find_work(shared) if shared else 0.0)
         system = task.config.model.model, task.config.loss.objective
         return work / (known.get(system) or _measure_speed(*system))
 
@@ -115,7 +112,7 @@ def find_work(config: RunConfig) -> float:
 
     supervised = length + 2 * span(loss.supervised_window)
     auxiliary = segments.num_segments * (2 * span(loss.auxiliary_window) + 3 * span(segments.segment_length))
-    rows = int(schedule.batch_size) if schedule.batch_size != "auto" else 1
+    rows = decided(schedule.batch_size)
     per_epoch = math.ceil(train_size / rows)
     first = _count_updates(schedule.pretrain_steps, schedule.pretrain_epochs, per_epoch)
     train = _count_updates(schedule.train_steps, schedule.train_epochs, per_epoch)

@@ -11,7 +11,7 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Bar, Claim, LineChart
+from auxrnn.report.results import Claim, LineChart
 
 WINDOWS = (300, 200, 100, 50, 1, 0)
 PAPER = {
@@ -47,7 +47,7 @@ def show(results: Results) -> Shown:
         is_reversed=True,
         paper_x_label=f"steps in the paper, {shrink:g} times as many" if shrink != 1 else None,
         chance=10.0,
-        level=Bar(FULL, results.score(FULL, "full"), PAPER_FULL),
+        level=(FULL, results.cell(FULL, "full", PAPER_FULL)),
     )
     text = (
         f"With {spans['300']} steps of supervised back-propagation the r-LSTM classifies {{}} % of the images correctly"

@@ -11,7 +11,7 @@ from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown, test_accuracy
 from auxrnn.experiments.scales import CIFAR10, Scale
 from auxrnn.report.records import RunRecord
-from auxrnn.report.results import Claim, Grid, Row
+from auxrnn.report.results import Claim, Grid
 
 LSTM, R, P = table2.LSTM_FULL, table2.R_CUT, table2.P_CUT
 PAPER = {
@@ -44,10 +44,10 @@ def show(results: Results) -> Shown:
     """Return two charts, training and test, and the ends of the curves as a table."""
     titles = {row: table2.name_row(results, row) for row in PAPER}
     values = (train_early, train_late, test_accuracy)
-    rows = tuple(
-        Row(titles[row], tuple(results.cell(row, CIFAR10, *pair) for pair in zip(numbers, values, strict=True)))
+    rows = {
+        titles[row]: [results.cell(row, CIFAR10, *pair) for pair in zip(numbers, values, strict=True)]
         for row, numbers in PAPER.items()
-    )
+    }
     charts = [
         results.curves(f"Accuracy on {words} images", titles, CIFAR10, split=split)._replace(y_label="accuracy, %")
         for split, words in (("train", "training"), ("test", "test"))

@@ -11,7 +11,7 @@ from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import ACCURACY, Results, Shown
 from auxrnn.experiments.scales import CIFAR10, Scale
-from auxrnn.report.results import Bar, BarChart, Claim
+from auxrnn.report.results import BarChart, Claim
 
 WHOLE, NO_LOSS, NO_JOINT = "everything", "no auxiliary loss", "no joint training"
 NO_PRETRAINING, NO_SAMPLING = "no pretraining", "no scheduled sampling"
@@ -48,14 +48,10 @@ def runs(scale: Scale) -> Iterator[Job]:
 
 def show(results: Results) -> Shown:
     """Return bars, and the same numbers as a table."""
-    bars = tuple(Bar(row, results.score(row, ""), number) for row, number in PAPER.items())
     grid = results.grid("One ingredient left out at a time", {row: (number,) for row, number in PAPER.items()}, ("",))
-    return Shown(
-        [grid._replace(columns=(CIFAR10,))],
-        [BarChart("Accuracy of the r-LSTM without one ingredient", ACCURACY, bars)],
-        list(_claims(results)),
-        _tell(results),
-    )
+    bars = {row: cell for row, (cell,) in grid.rows.items()}
+    chart = BarChart("Accuracy of the r-LSTM without one ingredient", ACCURACY, bars)
+    return Shown([grid._replace(columns=(CIFAR10,))], [chart], list(_claims(results)), _tell(results))
 
 
 def _claims(results: Results) -> Iterator[Claim]:

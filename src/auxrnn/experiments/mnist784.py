@@ -11,44 +11,18 @@ from auxrnn.config import unflatten
 from auxrnn.experiments import table2
 from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown
-from auxrnn.experiments.scales import MNIST, PAPER_SEGMENT, PAPER_WINDOW, Scale
+from auxrnn.experiments.scales import MNIST, Scale
 from auxrnn.experiments.table2 import LSTM_CUT, R_CUT
 
-# What is possible on a desk: five passes over the data where the paper has 1,100, with the rate, the batches and the
-# sampling that the desk's trials found for short trainings.
 PAPER = {row: table2.PAPER[row][:1] for row in (LSTM_CUT, R_CUT)}
-SHARED = {
-    "data": "mnist",
-    "batch_size": 32,
-    "lr": 4e-3,
-    "drop_connect": 0.2,
-    "supervised_window": PAPER_WINDOW,
-    "evaluate_every": 625,
-    "checkpoint_every": 100,
-    "threads": 1,
-}
-OWN = {
-    LSTM_CUT: {"objective": "none", "train_epochs": 5.0, "lr_halving_epochs": 1.0},
-    R_CUT: {
-        "objective": "reconstruct",
-        "placement": "immediate",
-        "auxiliary_window": PAPER_WINDOW,
-        "segment_length": PAPER_SEGMENT,
-        "auxiliary_weight": 30.0,
-        "sampling_steps": 9375,
-        "pretrain_epochs": 2.0,
-        "train_epochs": 3.0,
-        "lr_halving_epochs": 3.0 / 5,
-    },
-}
 
 
 def runs(scale: Scale) -> Iterator[Job]:
-    """Yield the two runs; at the other scales they are those of Table 2."""
+    """Yield the two runs; they are those of Table 2 where a scale has nothing else for them."""
     for seed, row in itertools.product(scale.fewer_seeds, PAPER):
         job = table2.make_job(scale, row, MNIST, seed=seed)
-        own = unflatten(SHARED | OWN[row] | {"seed": seed})
-        yield job._replace(config=own) if scale.name == "desk" else job
+        own = scale.paper_size.get(row)
+        yield job if own is None else job._replace(config=unflatten({**own, "seed": seed, "threads": 1}))
 
 
 def show(results: Results) -> Shown:

@@ -31,15 +31,12 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
 
     Anchors go from the first that has a whole segment behind it to the end of the image.
     """
-    is_gray = [job for job in jobs if job.config.data.data == "mnist" and job.config.loss.objective == "reconstruct"]
-    found = {job.name: read_record(folders.record(job.name)) for job in is_gray}
-    scores = {
-        folders.runs / name: record.scores["train_accuracy"]
-        for name, record in found.items()
-        if record is not None and runs.is_finished(folders.runs / name)
-    }
+    helped = (job for job in jobs if job.config.data.data == "mnist" and job.config.loss.objective == "reconstruct")
+    finished = [job.name for job in helped if runs.is_finished(folders.runs / job.name)]
+    records = {folders.runs / name: read_record(folders.record(name)) for name in finished}
+    scores = {folder: record.scores["train_accuracy"] for folder, record in records.items() if record}
     if scores:
-        folder = max(scores, key=lambda run_folder: scores[run_folder])
+        folder = max(scores, key=scores.__getitem__)
         length = runs.read_config(folder).segments.segment_length
         assert isinstance(length, int)
         anchor_K = torch.linspace(length, runs.read_card(folder).num_steps - 1, NUM_PICTURES).long()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.experiments.scales import Scale
 from auxrnn.report.records import RunRecord, read_record
-from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Point, Row, Score, Verdict, make_point
+from auxrnn.report.results import BarChart, Cell, Claim, Grid, Line, LineChart, Point, Score, Verdict, make_point
 
 ACCURACY = "test accuracy, %"
 FEWEST_SEEDS = 3
@@ -75,11 +75,11 @@ class Results(NamedTuple):
         value: Value = test_accuracy,
     ) -> Grid:
         """Return our numbers beside the paper's; `title` gives what a row is called here."""
-        rows = tuple(
-            Row(title(row), tuple(self.cell(row, *place, value) for place in zip(columns, numbers, strict=True)))
+        rows = {
+            title(row): [self.cell(row, *place, value) for place in zip(columns, numbers, strict=True)]
             for row, numbers in paper.items()
-        )
-        return Grid(caption, ACCURACY, tuple(columns), rows)
+        }
+        return Grid(caption, ACCURACY, columns, rows)
 
     def line(
         self, row: str, xs: Mapping[str, int], paper: Sequence[tuple[int, float]] = (), *, value: Value = test_accuracy

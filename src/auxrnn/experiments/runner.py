@@ -26,14 +26,7 @@ from auxrnn.config import flatten, to_data_flags, to_flags
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.scales import NOTHING
 from auxrnn.progress import describe_seconds, make_bars
-from auxrnn.report.records import (
-    RunRecord,
-    read_events,
-    record_training,
-    strip_environment,
-    strip_settings,
-    write_record,
-)
+from auxrnn.report.records import RunRecord, read_events, record_training, write_record
 
 POLL_SECONDS = 0.2
 STOP = threading.Event()
@@ -195,9 +188,8 @@ class Runner:
         out = self._out(task)
         if out is None:
             return record_training(task.name, self.folders.runs / task.name)
-        settings, scores = strip_settings(flatten(task.config)), json.loads(out.read_text())
-        environment = strip_environment(runs.describe_environment(runs.settle(task.config)))
-        return RunRecord(task.name, settings, scores, seconds=0.0, curve=[], facts={}, environment=environment)
+        scores, environment = json.loads(out.read_text()), runs.describe_environment(runs.settle(task.config))
+        return RunRecord(task.name, flatten(task.config), scores, 0.0, curve=[], facts={}, environment=environment)
 
     def _log(self, task: Task) -> Path:
         return self.folders.runs / f"{task.name}.log"

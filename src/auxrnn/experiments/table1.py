@@ -10,7 +10,7 @@ from auxrnn.experiments.jobs import Job
 from auxrnn.experiments.results import Results, Shown
 from auxrnn.experiments.scales import CIFAR10, DBPEDIA, DOGS, MNIST, PMNIST, Scale
 from auxrnn.report.records import RunRecord
-from auxrnn.report.results import Grid, Row
+from auxrnn.report.results import Grid
 
 PAPER = {
     MNIST: (784, 10, 60_000),
@@ -33,10 +33,10 @@ def runs(scale: Scale) -> Iterator[Job]:
 def show(results: Results) -> Shown:
     """Return the table with our counts beside the paper's, and all lengths in a sentence."""
     values = [functools.partial(_count, column) for column in COLUMNS]
-    rows = tuple(
-        Row(dataset, tuple(results.cell(dataset, "", *pair) for pair in zip(paper, values, strict=True)))
+    rows = {
+        dataset: [results.cell(dataset, "", *pair) for pair in zip(paper, values, strict=True)]
         for dataset, paper in PAPER.items()
-    )
+    }
     scores = {dataset: score for dataset in PAPER if (score := results.score(dataset, "", values[0])) is not None}
     lengths = (f"{dataset} {score.mean:,.0f} ({PAPER[dataset][0]:,.0f})" for dataset, score in scores.items())
     finding = f"Median length in steps, and the paper's mean length in brackets: {', '.join(lengths)}."

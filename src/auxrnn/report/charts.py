@@ -17,7 +17,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
 from auxrnn.report import theme
-from auxrnn.report.results import Bar, BarChart, Line, LineChart, describe_number
+from auxrnn.report.results import BarChart, Cell, Line, LineChart, describe_number
 
 WIDE, NARROW = 960.0, 370.0
 """Widths of charts in pixels, on a desk and on a phone."""
@@ -158,10 +158,11 @@ def _finish_panel(axes: Axes, chart: LineChart, *, is_ours: bool) -> None:
         return
     muted = theme.color("muted")
     if chart.level is not None:
+        title, level = chart.level
         has_paper = not is_ours or chart.paper_x_label is None
-        height = chart.level.ours.mean if is_ours and chart.level.ours else chart.level.paper if has_paper else None
+        height = level.ours.mean if is_ours and level.ours else level.paper if has_paper else None
         if height is not None:
-            axes.axhline(height, color=muted, linewidth=1.2, linestyle=DASHES_AND_DOTS, label=chart.level.title)
+            axes.axhline(height, color=muted, linewidth=1.2, linestyle=DASHES_AND_DOTS, label=title)
     if chart.chance is not None and is_ours:
         label = f"chance: {describe_number(chart.chance)}"
         axes.axhline(chart.chance, color=muted, linewidth=1.2, linestyle=DOTS, label=label)
@@ -191,23 +192,23 @@ def _scale_axes(axes: Axes, chart: LineChart, xs: Sequence[float]) -> None:
 def draw_bars(figure: Figure, chart: BarChart) -> None:
     """Fill a figure with one bar per row, its range over seeds, the paper's value and both in numbers."""
     is_narrow = figure.bbox.width < NARROW_BELOW
-    axes, rows = figure.subplots(), range(len(chart.bars))
-    _draw_bars(axes, chart.bars)
+    axes, rows, bars = figure.subplots(), range(len(chart.bars)), list(chart.bars.values())
+    _draw_bars(axes, bars, first=next(iter(chart.bars)))
     axes.set_xlabel(chart.x_label)
     axes.xaxis.set_major_locator(MaxNLocator(3 if is_narrow else 6))
     axes.xaxis.set_major_formatter(lambda value, _: describe_number(float(value)))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
-    titles = [textwrap.fill(bar.title, 16 if is_narrow else 34) for bar in chart.bars]
+    titles = [textwrap.fill(title, 16 if is_narrow else 34) for title in chart.bars]
     axes.set_yticks(rows, titles, color=theme.color("ink"))
     axes.set_ylim(len(chart.bars) - 0.4, -0.6)
     numbers = axes.secondary_yaxis("right")
-    numbers.set_yticks(rows, [_describe_bar(bar) for bar in chart.bars], color=theme.color("ink"))
+    numbers.set_yticks(rows, [_describe_bar(bar) for bar in bars], color=theme.color("ink"))
     numbers.spines["right"].set_visible(False)
     add_legend(figure, "outside lower left", num_columns=1 if is_narrow else 3)
 
 
-def _draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
+def _draw_bars(axes: Axes, bars: Sequence[Cell], *, first: str) -> None:
     colors = [theme.color("series-1" if row == 0 else "series-3") for row in range(len(bars))]
     means = [bar.ours.mean if bar.ours else 0.0 for bar in bars]
     axes.barh(range(len(bars)), means, height=0.45, color=colors, alpha=0.45)
@@ -221,10 +222,10 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
         (marks,) = axes.plot(*zip(*published, strict=True), "D", color=theme.color("mark"), label="the paper")
         marks.set(markeredgecolor=theme.color("paper"), markersize=8, zorder=4)
     if bars[0].ours:
-        label = f"ours: {bars[0].title}"
-        axes.axvline(bars[0].ours.mean, color=theme.color("muted"), linewidth=1, linestyle=DASHES, label=label)
+        look = {"color": theme.color("muted"), "linewidth": 1, "linestyle": DASHES, "label": f"ours: {first}"}
+        axes.axvline(bars[0].ours.mean, **look)
 
 
-def _describe_bar(bar: Bar) -> str:
+def _describe_bar(bar: Cell) -> str:
     ours = bar.ours.describe() if bar.ours else "not run"
     return ours if bar.paper is None else f"{ours}\npaper {bar.paper:.1f}"

@@ -6,7 +6,6 @@ scores and cost; tables are made from nothing else. Adds `K`, the test images th
 
 import json
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,23 +60,12 @@ class RunRecord(NamedTuple):
 
 
 def record_training(name: str, run_folder: Path) -> RunRecord:
-    """Make the record of a finished run from its folder."""
+    """Return the record of a finished run."""
     evaluations = [event for event in read_events(run_folder) if event.pop("event") == "evaluation"]
     curve = [{key: round(v, 4) if isinstance(v, float) else v for key, v in one.items()} for one in evaluations]
-    card = _read_json(run_folder / "model.json")
-    return RunRecord(
-        name=name,
-        settings=strip_settings(_read_json(run_folder / "config.json")),
-        scores=curve[-1],
-        seconds=curve[-1]["seconds"],
-        curve=curve,
-        facts={
-            "num_classes": len(card["class_names"]),
-            "num_steps": card["num_steps"],
-            "checksum": card.get("checksum"),
-        },
-        environment=strip_environment(_read_json(run_folder / "environment.json")),
-    )
+    card, config, environment = (_read_json(run_folder / f"{file}.json") for file in ("model", "config", "environment"))
+    facts = {"num_classes": len(card["class_names"])} | {fact: card.get(fact) for fact in ("num_steps", "checksum")}
+    return RunRecord(name, config, curve[-1], curve[-1]["seconds"], curve, facts, environment)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -88,20 +76,13 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def strip_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of a config what names folders of the machine."""
-    kept = {name: value for name, value in config.items() if name not in LEFT_OUT}
-    return kept | ({"data": Path(kept["data"]).name} if "data" in kept else {})
-
-
-def strip_environment(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what a result may depend on."""
-    return {name: environment[name] for name in KEPT_OF_ENVIRONMENT}
-
-
 def write_record(record: RunRecord, folder: Path) -> None:
-    """Write a record, whole or not at all, a field per line and a point of the curve per line."""
-    texts = {name: json.dumps(value) for name, value in record._asdict().items()}
+    """Write a record atomically, a field per line and a point of the curve per line, without folders of the machine."""
+    settings = {name: value for name, value in record.settings.items() if name not in LEFT_OUT}
+    settings |= {"data": Path(settings["data"]).name} if "data" in settings else {}
+    environment = {name: value for name, value in record.environment.items() if name in KEPT_OF_ENVIRONMENT}
+    kept = record._replace(settings=settings, environment=environment)
+    texts = {name: json.dumps(value) for name, value in kept._asdict().items()}
     texts["curve"] = "[" + ",".join(f"\n  {json.dumps(point)}" for point in record.curve) + "]"
     lines = ",\n".join(f" {json.dumps(name)}: {text}" for name, text in texts.items())
     write_aside(folder / f"{record.name}.json", f"{{\n{lines}\n}}\n")

@@ -3,7 +3,7 @@
 Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple
 
@@ -38,21 +38,14 @@ class Cell(NamedTuple):
     note: str = ""
 
 
-class Row(NamedTuple):
-    """One line of a table."""
-
-    title: str
-    cells: tuple[Cell, ...]
-
-
 class Grid(NamedTuple):
     """A table as the paper prints it."""
 
     caption: str
     unit: str
     """Such as "test accuracy, %"."""
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    columns: Sequence[str]
+    rows: Mapping[str, Sequence[Cell]]
     decimals: int = 1
     is_drawn: bool = True
     """Whether chance has a part in the numbers, so that seeds and spreads mean something; counts have none."""
@@ -60,7 +53,7 @@ class Grid(NamedTuple):
     @property
     def sides(self) -> tuple[str, ...]:
         """Return the sides that the table shows: the paper's only if it has any number in this table."""
-        has_paper = any(cell.paper is not None for row in self.rows for cell in row.cells)
+        has_paper = any(cell.paper is not None for cells in self.rows.values() for cell in cells)
         return ("ours", "paper") if has_paper else ("ours",)
 
     def describe(self) -> str:
@@ -70,11 +63,11 @@ class Grid(NamedTuple):
 
     def transpose(self) -> "Grid":
         """Return the table with rows and columns exchanged."""
-        rows = zip(self.columns, zip(*(row.cells for row in self.rows), strict=True), strict=True)
-        return self._replace(columns=tuple(row.title for row in self.rows), rows=tuple(Row(*row) for row in rows))
+        rows = zip(self.columns, zip(*self.rows.values(), strict=True), strict=True)
+        return self._replace(columns=tuple(self.rows), rows=dict(rows))
 
     def _describe_seeds(self) -> str:
-        counts = {len(cell.ours.values) for row in self.rows for cell in row.cells if cell.ours}
+        counts = {len(cell.ours.values) for cells in self.rows.values() for cell in cells if cell.ours}
         if not counts:
             return "not measured here yet"
         if counts == {1}:
@@ -114,14 +107,6 @@ class Line(NamedTuple):
     paper: tuple[tuple[float, float], ...] = ()
 
 
-class Bar(NamedTuple):
-    """One number: a bar, or a height that lines are compared with."""
-
-    title: str
-    ours: Score | None
-    paper: float | None
-
-
 class LineChart(NamedTuple):
     """Lines over one axis, or where the paper's x counts something else, over two."""
 
@@ -138,7 +123,8 @@ class LineChart(NamedTuple):
     """What the paper's x counts where ours counts something else; the paper's lines then have axes of their own."""
     chance: float | None = None
     """Height of guessing in our numbers."""
-    level: Bar | None = None
+    level: tuple[str, Cell] | None = None
+    """A number that lines are compared with, under its title."""
     pretraining: int = 0
     """Where the shaded part of the updates ends that are made without labels."""
 
@@ -148,7 +134,7 @@ class BarChart(NamedTuple):
 
     title: str
     x_label: str
-    bars: tuple[Bar, ...]
+    bars: Mapping[str, Cell]
 
 
 class Claim(NamedTuple):
