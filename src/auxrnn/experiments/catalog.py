@@ -90,22 +90,23 @@ def describe_settings(jobs: Sequence[Job]) -> list[tuple[str, str]]:
     Where the runs of a row differ among themselves, by dataset for instance, all their values are given.
     """
     shared: list[tuple[str, str]] = []
+    differing: dict[str, list[str]] = defaultdict(list)
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for job in jobs:
         rows[job.row].append(_find_settings(job))
-    differing: dict[str, list[str]] = {row: [] for row in rows}
     for name, published in flatten(unflatten({"data": ""})).items():
         given = {
-            row: list(dict.fromkeys(str(of[name]) for of in some if of.get(name) is not None))
-            for row, some in rows.items()
+            row: list(dict.fromkeys(str(values[name]) for values in settings if values.get(name) is not None))
+            for row, settings in rows.items()
         }
         values, words = set(itertools.chain(*given.values())), name.replace("_", " ")
         if len(values) > 1:
-            for row, some in given.items():
-                differing[row] += [f"{words} {' / '.join(some)}"] if some else []
+            for row, found in given.items():
+                if found:
+                    differing[row].append(f"{words} {' / '.join(found)}")
         elif values and (values != {str(published)} or name in ALWAYS_SHOWN):
             shared.append((words, values.pop()))
-    return shared + [(row, ", ".join(told)) for row, told in differing.items() if told]
+    return shared + [(row, ", ".join(differing[row])) for row in rows if row in differing]
 
 
 def _find_settings(job: Job) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""What an experiment asks for: trainings and measurements, each known by its settings, and the tasks they become.
+"""Jobs of experiments (trainings and measurements), and the tasks that are left to do for them.
 
-Two experiments that ask for the same run share it: a job's name is made from its config alone.
+A job's name is made from its config alone, so experiments that need the same run share it.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What an r-LSTM remembers: segments of test images rebuilt, free-running, from its state at an anchor.
+"""What an r-LSTM remembers: segments of test images reconstructed from its state at an anchor, fed its own output.
 
 Adds `K`, the test images that are shown.
 """
@@ -27,7 +27,7 @@ NUM_PICTURES = 8
 
 
 def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
-    """Keep what the best r-LSTM on gray images rebuilds, where its weights are here; the best in training, not in test.
+    """Keep reconstructions of the r-LSTM on MNIST with the highest training accuracy, if there are any weights here.
 
     Anchors go from the first that has a whole segment behind it to the end of the image.
     """
@@ -44,7 +44,7 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
 
 
 def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " K"], *, path: Path) -> Reconstructions:
-    """Let the r-LSTM of a run rebuild what it read before one anchor of the first images of K classes; keep it."""
+    """Reconstruct and keep a segment of the first test image of each of K classes."""
     rows = [int(np.flatnonzero(test.label_N == label)[0]) for label in range(len(anchor_K))]
     shown = rebuild(run_folder, test.select(np.array(rows)), anchor_K)
     file = io.BytesIO()
@@ -55,7 +55,7 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
 
 @torch.inference_mode()
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
-    """Return what the r-LSTM of a run rebuilds, free-running, of each image from its state at that image's anchor."""
+    """Return what the r-LSTM of a run reconstructs of each image from its state at that image's anchor."""
     _, card, network, _ = runs.load_run(run_folder)
     assert isinstance(network, Network)
     objective = network.objective

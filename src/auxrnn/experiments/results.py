@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     charts: Sequence[LineChart | BarChart] = ()
     claims: Sequence[Claim] = ()
     finding: str = ""
-    """In plain words what our numbers are, whatever they are; nothing while they are missing."""
+    """Our numbers in a sentence; empty while they are missing."""
 
 
 class Results(NamedTuple):

@@ -47,7 +47,7 @@ def run_command(words: Sequence[str], *, log: Path, out: Path | None) -> int:
 
 
 class Display:
-    """Shows how many runs are done and what is running on a terminal, a line for each that ended, and the time left."""
+    """Shows what is running, how many runs are done and the time left: a bar on a terminal, a line for each ending."""
 
     def __init__(
         self, tasks: Sequence[Task], folders: Folders, console: Console, *, seconds: Mapping[str, float] = NOTHING
@@ -127,9 +127,9 @@ class Runner:
         """Start a task if possible; return whether it is off the waiting list: started, done or failed."""
         folder = self.folders.runs / task.name
         if (task.is_job and self.folders.is_done(task.name)) or (task.kind == "train" and runs.is_finished(folder)):
-            return self._finish(task)
+            return self._close(task)
         if task.after is not None and not runs.is_finished(self.folders.runs / task.after):
-            return task.after in self.failures and self._fail(task, f"its pretraining {task.after} is missing")
+            return task.after in self.failures and self._close(task, f"its pretraining {task.after} is missing")
         if len(self.active) >= self.workers or not self._may_share(task) or self._is_elsewhere(task):
             return False
         self.folders.runs.mkdir(parents=True, exist_ok=True)
@@ -161,27 +161,25 @@ class Runner:
         return ["train", *to_flags(task.config), "--out", str(folder), *adopted]
 
     def _end(self, task: Task, code: int) -> bool:
-        """Record how a task ended; return False if it must wait, since another process began it at the same moment."""
+        """Close a task whose process has ended; return False if another process has begun it meanwhile."""
         if code == 0:
-            return self._finish(task)
+            return self._close(task)
         if task.kind == "train" and self._is_elsewhere(task):
             return False
         last = self._log(task).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-        return self._fail(task, last[0].removeprefix("auxrnn: "))
+        return self._close(task, last[0].removeprefix("auxrnn: "))
 
     def _is_elsewhere(self, task: Task) -> bool:
         folder = self.folders.runs / task.name
         return folder.exists() and runs.is_locked(folder)
 
-    def _finish(self, task: Task) -> bool:
-        if task.is_job and not self.folders.is_done(task.name):
+    def _close(self, task: Task, failure: str | None = None) -> bool:
+        """Record a task that has ended; always True, since it need not wait any longer."""
+        if failure is not None:
+            self.failures[task.name] = failure
+        elif task.is_job and not self.folders.is_done(task.name):
             write_record(self._make_record(task), self.folders.records)
-        self.display.end(task)
-        return True
-
-    def _fail(self, task: Task, reason: str) -> bool:
-        self.failures[task.name] = reason
-        self.display.end(task, reason)
+        self.display.end(task, failure)
         return True
 
     def _make_record(self, task: Task) -> RunRecord:

@@ -76,7 +76,14 @@ def write_demo_page(
     """Write `index.html` and its charts as `demo.png` into the folder of the demo; return the path of the page."""
     from auxrnn.report import charts, memory  # noqa: PLC0415 - matplotlib is slow to import
 
-    chart = _make_accuracy_chart(rows, facts)
+    chart = LineChart(
+        "Test accuracy while training",
+        "updates, including pretraining",
+        "test accuracy, %",
+        tuple(Line(row.title, tuple(make_point(x, [y]) for x, y in sorted(row.curve.items()))) for row in rows),
+        chance=100 / facts.num_classes,
+        pretraining=max(row.config.schedule.pretrain_steps or 0 for row in rows),
+    )
     shares = [row.accuracy / 100 for row in rows]
     text = _load_template("demo.html").render(
         rows=rows,
@@ -88,17 +95,6 @@ def write_demo_page(
     write_aside(folder / "index.html", text)
     write_aside(folder / "demo.png", charts.to_png(memory.overview_figure(chart, reconstructions)))
     return folder / "index.html"
-
-
-def _make_accuracy_chart(rows: Sequence[DemoRow], facts: DemoFacts) -> LineChart:
-    return LineChart(
-        "Test accuracy while training",
-        "updates, including pretraining",
-        "test accuracy, %",
-        tuple(Line(row.title, tuple(make_point(x, [y]) for x, y in sorted(row.curve.items()))) for row in rows),
-        chance=100 / facts.num_classes,
-        pretraining=max(row.config.schedule.pretrain_steps or 0 for row in rows),
-    )
 
 
 def write_results_page(

@@ -156,9 +156,9 @@ class Outcome(NamedTuple):
     """What the paper calls it, and what it is about."""
     scale: str
     summary: str
-    """In plain words: what is compared, and how ours differs from the paper's."""
+    """What is compared, and how ours differs from the paper's."""
     finding: str
-    """In plain words: what our numbers are; empty while they are missing."""
+    """Our numbers in a sentence; empty while they are missing."""
     grids: Sequence[Grid]
     charts: Sequence[LineChart | BarChart]
     claims: Sequence[Claim]
