@@ -40,9 +40,9 @@ def models(*, json: Json = False) -> None:
         reads = "characters alone" if row["reads"] == "tokens" else "pixels, numbers and characters"
         on = {"MNIST": row["weights_mnist"], "DBpedia": row["weights_dbpedia"]}
         weights_on = ", ".join(f"{weights:,} on {data}" for data, weights in on.items() if weights is not None)
-        print(f"{model:<{NAME_WIDTH}}{row['title']} ({row['paper']})")
-        print(f"{'':<{NAME_WIDTH}}{row['summary']}")
-        print(f"{'':<{NAME_WIDTH}}weights: {weights_on}; reads {reads}")
+        lines = (f"{row['title']} ({row['paper']})", row["summary"], f"weights: {weights_on}; reads {reads}")
+        for name, line in zip((model, "", ""), lines, strict=True):
+            print(f"{name:<{NAME_WIDTH}}{line}")
 
 
 def count(model: ModelName, spec: tuple[int, int | None, int, int], **values: Any) -> int | None:
