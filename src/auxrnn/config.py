@@ -356,14 +356,13 @@ def unflatten(values: dict[str, Any]) -> RunConfig:
     """
     converted = _convert_all(find_settings(values.get("model")) | values, FIELDS)
 
-    def build(kind: Any, **groups: Any) -> Any:
-        return kind(**groups, **{name: converted[name] for name in _own_fields(kind) if name in converted})
+    def choose(kind: Any) -> dict[str, Any]:
+        return {name: converted[name] for name in _own_fields(kind) if name in converted}
 
     try:
-        config: RunConfig = build(RunConfig, **{name: build(kind) for name, kind in GROUPS.items()})
+        return RunConfig(**{name: kind(**choose(kind)) for name, kind in GROUPS.items()} | choose(RunConfig))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return config
 
 
 def change(config: RunConfig, **values: Any) -> RunConfig:

@@ -95,15 +95,12 @@ class TrainedRun(NamedTuple):
 
 def settle(config: RunConfig) -> RunConfig:
     """Resolve device, threads and absolute paths, so that resuming uses the same."""
-    data = config.data
-    paths = {"data_dir": data.data_dir, "test_data": data.test_data, "unlabeled": data.unlabeled}
-    paths |= {"init_from": config.init_from}
-    if data.data not in DATASETS and Path(data.data).expanduser().exists():
-        paths["data"] = Path(data.data)
-    absolute = {name: str(path.expanduser().absolute()) for name, path in paths.items() if path is not None}
-    return change(
-        config, **absolute, threads=config.threads or torch.get_num_threads(), device=config.device or find_device()
-    )
+    values, data = flatten(config), config.data.data
+    names = [name for name in ("data_dir", "test_data", "unlabeled", "init_from") if values[name] is not None]
+    names += ["data"] if data not in DATASETS and Path(data).expanduser().exists() else []
+    absolute = {name: str(Path(values[name]).expanduser().absolute()) for name in names}
+    machine = {"threads": config.threads or torch.get_num_threads(), "device": config.device or find_device()}
+    return change(config, **absolute, **machine)
 
 
 def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
@@ -177,9 +174,8 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds a run, or anything else."""
     if (folder / CONFIG).exists():
-        raise UsageError(
-            f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose another --out"
-        )
+        cure = f"`auxrnn resume {folder}` continues it, or choose another --out"
+        raise UsageError(f"{folder} already holds a run; {cure}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
 
@@ -362,10 +358,8 @@ def check_pretrained(config: RunConfig, source: Path) -> None:
     theirs = flatten(first_phase(found) or found)
     for name, value in flatten(wanted).items():
         if name not in WITHOUT_EFFECT and value != theirs[name]:
-            raise UsageError(
-                f"{name} is {value} here and {theirs[name]} in {source}; a first phase can only be shared by runs that"
-                " pretrain alike"
-            )
+            rule = "a first phase can only be shared by runs that pretrain alike"
+            raise UsageError(f"{name} is {value} here and {theirs[name]} in {source}; {rule}")
 
 
 def _adopt(folder: Path, source: Path) -> None:
