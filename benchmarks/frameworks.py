@@ -7,24 +7,83 @@ Keras use as many threads as they see cores; only onnxruntime can be told anothe
 import importlib.util
 import os
 import sys
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from auxrnn import bptt
 from auxrnn.bench import (
-    OURS_AND_TORCH,
-    Builders,
-    Implementation,
-    Problem,
+    OURS,
+    TORCH_LSTM,
+    Call,
+    SpeedSizes,
+    build_lstm,
+    draw_inputs,
     recurrent_gradient,
-    run_torch_modules,
     torch_cell,
     torch_modules,
 )
+from auxrnn.config import Window
+from auxrnn.models.encoder import Encoder
 
 GATES = 4
+
+
+class Problem(NamedTuple):
+    """What every implementation gets: an encoder to take the weights of, sequences, a gradient at the last outputs."""
+
+    encoder: Encoder
+    x_BTD: Tensor
+    gradient_BH: Tensor
+
+
+class Implementation(NamedTuple):
+    """An LSTM: `forward` returns the last outputs [B, H], `backward` the gradient of the recurrent weights [4 H, H]."""
+
+    forward: Call
+    backward: Call | None
+
+
+Builders = Mapping[str, Callable[[Problem], Implementation]]
+
+
+def make_problem(sizes: SpeedSizes, num_steps: int) -> Problem:
+    """Return random weights and sequences."""
+    return Problem(build_lstm(sizes).encoder, *draw_inputs(sizes, num_steps))
+
+
+def run_ours(problem: Problem) -> Implementation:
+    """Return the library's own forward and backward pass."""
+    encoder, x_BTD, gradient_BH = problem
+
+    def forward(window: Window) -> Tensor:
+        return bptt.final_states(encoder, x_BTD, window=window).h_LBH[-1]
+
+    return Implementation(lambda: forward(0), lambda: recurrent_gradient(forward("full"), encoder, gradient_BH))
+
+
+def run_torch(problem: Problem) -> Implementation:
+    """Return what a user of torch would write: a linear embedding, then torch's LSTM, time-major."""
+    return run_torch_modules(*torch_modules(problem.encoder), problem)
+
+
+def run_torch_modules(embedding: nn.Module, lstm: nn.LSTM, problem: Problem) -> Implementation:
+    """Return the passes of torch's LSTM over embedded steps."""
+    modules, x_TBD = nn.ModuleList([embedding, lstm]), problem.x_BTD.transpose(0, 1).contiguous()
+
+    def forward() -> Tensor:
+        # Without a graph the LSTM need not keep anything for one.
+        lstm.train(torch.is_grad_enabled())
+        last_BH: Tensor = lstm(embedding(x_TBD))[1][0][0]
+        return last_BH
+
+    return Implementation(forward, lambda: recurrent_gradient(forward(), modules, problem.gradient_BH))
+
+
+OURS_AND_TORCH: Builders = {OURS: run_ours, TORCH_LSTM: run_torch}
 
 
 def find_builders() -> Builders:

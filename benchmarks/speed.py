@@ -7,7 +7,6 @@ from contextlib import ExitStack
 import torch
 
 from auxrnn.bench import (
-    OURS_AND_TORCH,
     Comparison,
     compare_forward,
     compare_single_steps,
@@ -16,7 +15,7 @@ from auxrnn.bench import (
     time_in_turns,
 )
 from auxrnn.structs import Draws
-from benchmarks.frameworks import find_builders
+from benchmarks.frameworks import OURS_AND_TORCH, Builders, find_builders, make_problem
 from benchmarks.processes import busy_core, own_process
 from benchmarks.training_steps import FULL_BPTT, TITLES, StepSizes, points, take_step
 
@@ -29,19 +28,32 @@ def measure_all_speeds(sizes: StepSizes) -> dict[str, Comparison]:
     """Take all measurements one after another: two at a time would disturb each other."""
     torch.set_flush_denormal(True)
     builders = find_builders()
-    forward = compare_forward(sizes, builders) | {"limit": time_matrix_product(sizes)}
+    forward = time_forward(sizes, builders) | {"limit": time_matrix_product(sizes)}
     with busy_core():
-        busy = compare_forward(sizes, OURS_AND_TORCH)
+        busy = time_forward(sizes, OURS_AND_TORCH)
     cases = {
         "reading": with_rates(forward, sizes, sizes.reading_length),
         "reading_busy": busy | {"title": f"{busy['title']}, one core busy"},
         # The backward pass has two products of the size of the forward pass's one.
-        "window": with_rates(compare_window(sizes, builders), sizes, 3 * sizes.window_length),
+        "window": with_rates(time_window(sizes, builders), sizes, 3 * sizes.window_length),
     }
     cases["streaming"] = compare_single_steps(sizes)
     for num_steps in sizes.lengths:
         cases[f"step_{num_steps}"] = compare_training_steps(num_steps, sizes)
     return cases
+
+
+def time_forward(sizes: StepSizes, builders: Builders) -> Comparison:
+    """Time a forward pass of some implementations."""
+    problem = make_problem(sizes, sizes.reading_length)
+    return compare_forward({name: build(problem).forward for name, build in builders.items()}, sizes)
+
+
+def time_window(sizes: StepSizes, builders: Builders) -> Comparison:
+    """Time a forward and a backward pass of the implementations that have one."""
+    problem = make_problem(sizes, sizes.window_length)
+    built = {name: build(problem).backward for name, build in builders.items()}
+    return compare_window({name: call for name, call in built.items() if call is not None}, sizes)
 
 
 def compare_training_steps(num_steps: int, sizes: StepSizes) -> Comparison:

@@ -1,23 +1,23 @@
-"""Speed of the library's LSTM beside torch's own on this machine: what `auxrnn bench` runs.
+"""Speed of the library's LSTM next to torch's own on this machine: what `auxrnn bench` runs.
 
-All implementations get the same weights and sequences and must agree before they are timed. They take turns, and the
-fastest of several rounds counts: a disturbance only ever adds time. `benchmarks/` adds further implementations.
+All contenders get the same weights and sequences and must agree before they are timed. They take turns, and the fastest
+of several rounds counts: a disturbance only ever adds time. `benchmarks/` compares more of them in the same way.
 """
 
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from timeit import timeit
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from auxrnn import bptt
 from auxrnn.build import InputSpec, build_network
-from auxrnn.config import Window, unflatten
+from auxrnn.config import unflatten
 from auxrnn.errors import RunError
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.network import Network
@@ -46,109 +46,51 @@ class SpeedSizes:
     rounds: int = 15
 
 
-class Problem(NamedTuple):
-    """What every implementation gets: an encoder to take the weights of, sequences, a gradient at the last outputs."""
-
-    encoder: Encoder
-    x_BTD: Float[Tensor, "B T D"]
-    gradient_BH: Float[Tensor, "B H"]
-
-
-class Implementation(NamedTuple):
-    """An LSTM: `forward` returns the last outputs [B, H], `backward` the gradient of the recurrent weights [4 H, H]."""
-
-    forward: Call
-    backward: Call | None
-
-
-Builders = Mapping[str, Callable[[Problem], Implementation]]
-
-
-def run_ours(problem: Problem) -> Implementation:
-    """Return the library's own forward and backward pass."""
-    encoder, x_BTD, gradient_BH = problem
-
-    def forward(window: Window) -> Tensor:
-        return bptt.final_states(encoder, x_BTD, window=window).h_LBH[-1]
-
-    return Implementation(lambda: forward(0), lambda: recurrent_gradient(forward("full"), encoder, gradient_BH))
-
-
-def run_torch(problem: Problem) -> Implementation:
-    """Return what a user of torch would write: a linear embedding, then torch's LSTM, time-major."""
-    return run_torch_modules(*torch_modules(problem.encoder), problem)
-
-
-def run_torch_modules(embedding: nn.Module, lstm: nn.LSTM, problem: Problem) -> Implementation:
-    """Return the passes of torch's LSTM over embedded steps."""
-    modules, x_TBD = nn.ModuleList([embedding, lstm]), problem.x_BTD.transpose(0, 1).contiguous()
-
-    def forward() -> Tensor:
-        # Without a graph the LSTM need not keep anything for one.
-        lstm.train(torch.is_grad_enabled())
-        last_BH: Tensor = lstm(embedding(x_TBD))[1][0][0]
-        return last_BH
-
-    return Implementation(forward, lambda: recurrent_gradient(forward(), modules, problem.gradient_BH))
-
-
-OURS_AND_TORCH: Builders = {OURS: run_ours, TORCH_LSTM: run_torch}
-
-
-def recurrent_gradient(h_BH: Tensor, module: nn.Module, gradient_BH: Tensor) -> Tensor:
-    """Compute the gradients of all parameters, and return that of the recurrent weights."""
-    weights = dict(module.named_parameters())
-    gradients = torch.autograd.grad(h_BH, [*weights.values()], gradient_BH)
-    return next(gradient for name, gradient in zip(weights, gradients, strict=True) if "weight_hh" in name)
-
-
-def torch_modules(encoder: Encoder) -> tuple[nn.Linear, nn.LSTM]:
-    """Return torch's linear map and LSTM with the weights of an encoder of one layer; the second bias is zero."""
-    state = encoder.state_dict()
-    weight_ED, bias_G = state["embedding.weight_ED"], state["cell.bias.0"]
-    embedding, lstm = nn.Linear(weight_ED.shape[1], len(weight_ED)), nn.LSTM(len(weight_ED), len(bias_G) // 4)
-    embedding.load_state_dict({"weight": weight_ED, "bias": state["embedding.bias_E"]})
-    weights = {"weight_ih_l0": state["cell.weight_ih.0"], "weight_hh_l0": state["cell.weight_hh.0"]}
-    lstm.load_state_dict(weights | {"bias_ih_l0": bias_G, "bias_hh_l0": torch.zeros_like(bias_G)})
-    return embedding, lstm
-
-
-def torch_cell(lstm: nn.LSTM) -> nn.LSTMCell:
-    """Return torch's LSTM cell with the weights of torch's LSTM."""
-    cell = nn.LSTMCell(lstm.input_size, lstm.hidden_size)
-    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in lstm.state_dict().items()})
-    return cell
-
-
 def measure_speed(sizes: SpeedSizes) -> dict[str, Comparison]:
     """Compare a forward pass, a training window and single steps with torch's, denormal numbers taken as zero.
 
     Vanishing gradients become denormal and made torch's backward pass up to twenty times slower. Nobody would accept
     that in training, so no comparison may profit from it.
     """
+    encoder = build_lstm(sizes).encoder
+    lstm = nn.Sequential(*torch_modules(encoder))
+    x_BTD, gradient_BH = draw_inputs(sizes, sizes.reading_length)
+    part_BTD, x_TBD = x_BTD[:, : sizes.window_length].contiguous(), x_BTD.transpose(0, 1).contiguous()
+
+    def read_ours() -> Tensor:
+        return bptt.final_states(encoder, x_BTD, window=0).h_LBH[-1]
+
+    def read_torch() -> Tensor:
+        last_BH: Tensor = lstm.eval()(x_TBD)[1][0][0]
+        return last_BH
+
+    def train_ours() -> Tensor:
+        return recurrent_gradient(bptt.final_states(encoder, part_BTD, window="full").h_LBH[-1], encoder, gradient_BH)
+
+    def train_torch() -> Tensor:
+        return recurrent_gradient(lstm.train()(x_TBD[: sizes.window_length])[1][0][0], lstm, gradient_BH)
+
     torch.set_flush_denormal(True)
     try:
-        cases = {"reading": compare_forward, "window": compare_window, "streaming": compare_single_steps}
-        return {name: compare(sizes) for name, compare in cases.items()}
+        return {
+            "reading": compare_forward({OURS: read_ours, TORCH_LSTM: read_torch}, sizes),
+            "window": compare_window({OURS: train_ours, TORCH_LSTM: train_torch}, sizes),
+            "streaming": compare_single_steps(sizes),
+        }
     finally:
         torch.set_flush_denormal(False)
 
 
-def compare_forward(sizes: SpeedSizes, builders: Builders = OURS_AND_TORCH) -> Comparison:
-    """Time a forward pass without a graph."""
-    problem = make_problem(sizes, sizes.reading_length)
-    calls = {name: build(problem).forward for name, build in builders.items()}
+def compare_forward(calls: Mapping[str, Call], sizes: SpeedSizes) -> Comparison:
+    """Time forward passes without a graph; each returns the last outputs [B, H]."""
     title = f"Forward pass over {sizes.reading_length:,} steps, no graph"
     with torch.no_grad():
         check_agreement({name: call() for name, call in calls.items()}, of="the last outputs")
         return make_comparison(title, time_in_turns(calls, rounds=sizes.rounds), baseline=TORCH_LSTM)
 
 
-def compare_window(sizes: SpeedSizes, builders: Builders = OURS_AND_TORCH) -> Comparison:
-    """Time a forward and a backward pass over a window."""
-    problem = make_problem(sizes, sizes.window_length)
-    built = {name: build(problem).backward for name, build in builders.items()}
-    calls = {name: call for name, call in built.items() if call is not None}
+def compare_window(calls: Mapping[str, Call], sizes: SpeedSizes) -> Comparison:
+    """Time forward and backward passes; each returns the gradient of the recurrent weights [4 H, H]."""
     title = f"Forward and backward pass over {sizes.window_length:,} steps"
     check_agreement({name: call() for name, call in calls.items()}, of="the gradients of the recurrent weights")
     return make_comparison(title, time_in_turns(calls, rounds=sizes.rounds), baseline=TORCH_LSTM)
@@ -182,12 +124,36 @@ def build_lstm(sizes: SpeedSizes) -> Network:
     return network
 
 
-def make_problem(sizes: SpeedSizes, num_steps: int) -> Problem:
-    """Return random weights and sequences."""
+def recurrent_gradient(h_BH: Tensor, module: nn.Module, gradient_BH: Tensor) -> Tensor:
+    """Compute the gradients of all parameters, and return that of the recurrent weights."""
+    weights = dict(module.named_parameters())
+    gradients = torch.autograd.grad(h_BH, [*weights.values()], gradient_BH)
+    return next(gradient for name, gradient in zip(weights, gradients, strict=True) if "weight_hh" in name)
+
+
+def torch_modules(encoder: Encoder) -> tuple[nn.Linear, nn.LSTM]:
+    """Return torch's linear map and LSTM with the weights of an encoder of one layer; the second bias is zero."""
+    state = encoder.state_dict()
+    weight_ED, bias_G = state["embedding.weight_ED"], state["cell.bias.0"]
+    embedding, lstm = nn.Linear(weight_ED.shape[1], len(weight_ED)), nn.LSTM(len(weight_ED), len(bias_G) // 4)
+    embedding.load_state_dict({"weight": weight_ED, "bias": state["embedding.bias_E"]})
+    weights = {"weight_ih_l0": state["cell.weight_ih.0"], "weight_hh_l0": state["cell.weight_hh.0"]}
+    lstm.load_state_dict(weights | {"bias_ih_l0": bias_G, "bias_hh_l0": torch.zeros_like(bias_G)})
+    return embedding, lstm
+
+
+def torch_cell(lstm: nn.LSTM) -> nn.LSTMCell:
+    """Return torch's LSTM cell with the weights of torch's LSTM."""
+    cell = nn.LSTMCell(lstm.input_size, lstm.hidden_size)
+    cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in lstm.state_dict().items()})
+    return cell
+
+
+def draw_inputs(sizes: SpeedSizes, num_steps: int) -> tuple[Tensor, Tensor]:
+    """Return random sequences [B, T, D], and a gradient at their last outputs [B, H]."""
     rng = Draws(0, "bench", 0).rng("pixels and gradients")
     x_BTD = torch.rand(sizes.batch_size, num_steps, 1, generator=rng)
-    gradient_BH = torch.randn(sizes.batch_size, sizes.hidden_size, generator=rng)
-    return Problem(build_lstm(sizes).encoder, x_BTD, gradient_BH)
+    return x_BTD, torch.randn(sizes.batch_size, sizes.hidden_size, generator=rng)
 
 
 def time_in_turns(
@@ -197,10 +163,7 @@ def time_in_turns(
     least = dict.fromkeys(calls, math.inf)
     for _ in range(rounds):
         for name, call in calls.items():
-            start = clock()
-            for _ in range(repeats):
-                call()
-            least[name] = min(least[name], (clock() - start) / repeats)
+            least[name] = min(least[name], timeit(call, timer=clock, number=repeats) / repeats)
     return least
 
 

@@ -4,14 +4,14 @@ import inspect
 import math
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from auxrnn.auxiliary.objectives import Objective, Predict, Reconstruct, TokenLoss
 from auxrnn.auxiliary.segments import Geometry
-from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, Readout, RunConfig, Window, decided
+from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, RunConfig, Window, decided
 from auxrnn.data.sequences import Batches, Split, Splits
 from auxrnn.data.splits import draw_stratified
 from auxrnn.errors import UsageError
@@ -25,7 +25,7 @@ from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.cells.urnn import URNN
-from auxrnn.models.decoder import Decoder, FeedbackRule, feed_argmax, feed_sampled, feed_vector
+from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Embedding, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.models.heads import Head
 from auxrnn.models.network import Baseline, Network, Trainable
@@ -60,7 +60,7 @@ def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Draws(config.seed, "start", 0).rng("weights").initial_seed())
-        return Network(**build_parts(config, spec)._asdict()) if preset.is_recurrent else _build_baseline(config, spec)
+        return Network(**build_parts(config, spec)) if preset.is_recurrent else _build_baseline(config, spec)
 
 
 def count_weights(network: Trainable) -> int:
@@ -86,45 +86,25 @@ def _build_baseline(config: RunConfig, spec: InputSpec) -> Baseline:
 
 
 READERS: dict[ModelName, type[nn.Module]] = {
-    "transformer": Transformer,
-    "dmca": DMCA,
-    "char_cnn": CharCNN,
-    "conv_rnn": ConvRNN,
-    "vdcnn": VDCNN,
-}
-"""The models that read whole sequences; a new one is one line here. Their arguments have the names of config fields."""
-
+    "transformer": Transformer, "dmca": DMCA, "char_cnn": CharCNN, "conv_rnn": ConvRNN, "vdcnn": VDCNN
+}  # fmt: skip
+"""The models that read whole sequences. Their arguments have the names of config fields."""
 CELLS: dict[ModelName, type[LSTM] | type[GRU] | type[IRNN] | type[URNN]] = {
-    "lstm": LSTM,
-    "lm_lstm": LSTM,
-    "sa_lstm": LSTM,
-    "gru": GRU,
-    "irnn": IRNN,
-    "urnn": URNN,
-}
-"""The recurrence of every model that has one; a new one is one line here."""
+    "lstm": LSTM, "lm_lstm": LSTM, "sa_lstm": LSTM, "gru": GRU, "irnn": IRNN, "urnn": URNN
+}  # fmt: skip
+"""The recurrence of every model that has one."""
 
 
-class NetworkParts(NamedTuple):
-    """What a `Network` is made of."""
-
-    encoder: Encoder
-    classifier: Head
-    objective: Objective | None
-    readout: Readout
-
-
-def build_parts(config: RunConfig, spec: InputSpec) -> NetworkParts:
-    """Build the parts of a recurrent network, with weights drawn from torch's global generator."""
+def build_parts(config: RunConfig, spec: InputSpec) -> dict[str, Any]:
+    """Build the arguments of a `Network`, with weights drawn from torch's global generator."""
     model = config.model
     embedding = _build_embedding(model, spec)
     cell = _build_cell(model, embedding.embedding_size, model.num_layers)
     cell.initialize_gates(model.gate_init, longest=spec.num_steps)
-    encoder = Encoder(embedding, cell=cell)
-    readout: Readout = decided(model.readout)
-    num_read = 2 if readout == "mean" else 1
-    classifier = _build_head(model, num_read * cell.output_size, spec.num_classes)
-    return NetworkParts(encoder, classifier, _build_objective(config, spec, encoder), readout)
+    encoder, readout = Encoder(embedding, cell=cell), decided(model.readout)
+    classifier = _build_head(model, (2 if readout == "mean" else 1) * cell.output_size, spec.num_classes)
+    objective = _build_objective(config, spec, encoder)
+    return {"encoder": encoder, "classifier": classifier, "objective": objective, "readout": readout}
 
 
 def _build_cell(model: ModelConfig, input_size: int, num_layers: int) -> Recurrence:
@@ -168,17 +148,13 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Ob
 
 
 def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: Head) -> Decoder:
-    model, feedback = config.model, _choose_feedback(config, spec)
+    model, feedback = config.model, feed_vector
+    if spec.vocabulary_size is not None:
+        feedback = feed_sampled if config.loss.feedback == "sample" else feed_argmax
     if model.tie_decoder:
         return Decoder(encoder.cell, head=head, feedback=feedback, is_tied=True)
     cell = _build_cell(model, encoder.embedding.embedding_size, model.decoder_layers)
     return Decoder(cell, head=head, feedback=feedback)
-
-
-def _choose_feedback(config: RunConfig, spec: InputSpec) -> FeedbackRule:
-    if spec.vocabulary_size is None:
-        return feed_vector
-    return feed_sampled if config.loss.feedback == "sample" else feed_argmax
 
 
 NUM_EVALUATED = 1000
@@ -191,20 +167,17 @@ def build_session(
 
     Examples without a label count in pretraining, and are left out afterwards.
     """
-    batch_size, seed = decided(config.schedule.batch_size), config.seed
+    batch_size, seed, validation = decided(config.schedule.batch_size), config.seed, splits.validation
     labeled = splits.train.labeled()
     pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed)
     batches = Batches(labeled, batch_size=batch_size, seed=seed)
+    if validation is not None and not config.evaluate_all:
+        validation = _draw_some(validation, seed)
     return Session(
         network=network,
         batches=batches,
         pretrain_batches=pretrain_batches,
-        splits=splits._replace(
-            train=_draw_some(labeled, seed),
-            validation=splits.validation
-            if config.evaluate_all or splits.validation is None
-            else _draw_some(splits.validation, seed),
-        ),
+        splits=splits._replace(train=_draw_some(labeled, seed), validation=validation),
         phases=build_phases(config, batches.steps_per_epoch, pretrain_steps_per_epoch=pretrain_batches.steps_per_epoch),
         config=config,
         recorder=recorder,

@@ -5,7 +5,6 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 """
 
 import functools
-import json
 import math
 import re
 import tomllib
@@ -20,9 +19,6 @@ from typing import Any, Literal, TypeVar
 from auxrnn.errors import UsageError, nearest
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, find_settings
 
-RUN_FORMAT = 2
-"""Raised by one when a run folder can no longer be read by the version before."""
-READABLE_FORMATS = (1, 2)
 DESK_PRETRAIN_STEPS = 500
 DESK_TRAIN_STEPS = 1000
 LARGEST_LR = 1e38
@@ -360,24 +356,18 @@ def unflatten(values: dict[str, Any]) -> RunConfig:
     """
     converted = _convert_all(find_settings(values.get("model")) | values, FIELDS)
 
-    def build(kind: Any, **groups: Any) -> Any:
-        return kind(**groups, **{name: converted[name] for name in _own_fields(kind) if name in converted})
+    def choose(kind: Any) -> dict[str, Any]:
+        return {name: converted[name] for name in _own_fields(kind) if name in converted}
 
     try:
-        config: RunConfig = build(RunConfig, **{name: build(kind) for name, kind in GROUPS.items()})
+        return RunConfig(**{name: kind(**choose(kind)) for name, kind in GROUPS.items()} | choose(RunConfig))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return config
 
 
 def change(config: RunConfig, **values: Any) -> RunConfig:
     """Return a config with other values, by field name."""
     return unflatten(flatten(config) | values)
-
-
-def to_json(config: RunConfig) -> str:
-    """Return the whole config as JSON, with the format of the run folder it stands in."""
-    return json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
 
 
 def to_flags(config: RunConfig) -> list[str]:
@@ -395,21 +385,20 @@ def _list_changes(config: RunConfig) -> list[str]:
     """List what differs from the defaults of a config's model, as flags."""
     named = {} if config.model.model == DEFAULT_MODEL else {"model": config.model.model}
     defaults = flatten(unflatten({"data": config.data.data} | named))
-    changes = {name: value for name, value in flatten(config).items() if value != defaults[name]}
     words = []
-    for name, value in changes.items():
+    for name, value in flatten(config).items():
         flag = name.replace("_", "-")
-        is_switch = isinstance(value, bool)
-        words += [f"--{flag}" if value else f"--no-{flag}"] if is_switch else [f"--{flag}", str(value)]
+        if value != defaults[name]:
+            words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
     return words
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a config file into values by field name, `recipe` among them; `path` may name a shipped config (`paper`)."""
     raw = _load_toml(path)
-    tables = [name for name, value in raw.items() if isinstance(value, dict)]
-    if tables:
-        raise UsageError(f"{path}: [{tables[0]}] is a table; write all keys without tables")
+    for name, value in raw.items():
+        if isinstance(value, dict):
+            raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
     try:
         values = _convert_all(raw, {"recipe": RecipeName} | FIELDS)
         unflatten({"data": ""} | {name: value for name, value in values.items() if name != "recipe"})
@@ -426,7 +415,7 @@ def _load_toml(path: Path) -> dict[str, Any]:
         names = sorted(entry.name.removesuffix(".toml") for entry in configs.iterdir())
         raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
     try:
-        return tomllib.loads(path.read_text() if path.exists() else shipped.read_text())
+        return tomllib.loads((path if path.exists() else shipped).read_text())
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); give a TOML file") from error
     except ValueError as error:
@@ -444,11 +433,13 @@ def name_fields(sentence: str, *, like: str) -> str:
 
 def _convert_all(values: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """Return values under the names of their fields, with or without dashes, as the fields have them."""
-    for name in values:
-        if name.replace("-", "_") not in known:
-            raise UsageError(f"unknown key {name!r}{nearest(name, [field.replace('_', '-') for field in known])}")
-    by_field = {name.replace("-", "_"): value for name, value in values.items()}
-    return {name: _convert(name, value, known[name]) for name, value in by_field.items()}
+    converted = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise UsageError(f"unknown key {key!r}{nearest(key, [field.replace('_', '-') for field in known])}")
+        converted[name] = _convert(name, value, known[name])
+    return converted
 
 
 def _convert(name: str, value: Any, hint: Any) -> Any:
@@ -466,12 +457,14 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
 
 
 def describe_type(hint: Any) -> str:
-    """Say what a field of this type takes: a whole number, 'full' or 'auto'."""
+    """Return what a field of this type takes in words: a whole number, 'full' or 'auto'."""
     words = {int: "a whole number", float: "a number", bool: "true or false"}
     allowed: list[str] = []
-    for option in (option for option in _options(hint) if option is not types.NoneType):
-        is_choice = typing.get_origin(option) is Literal
-        allowed += [repr(choice) for choice in typing.get_args(option)] if is_choice else [words.get(option, "a text")]
+    for option in _options(hint):
+        if typing.get_origin(option) is Literal:
+            allowed += map(repr, typing.get_args(option))
+        elif option is not types.NoneType:
+            allowed.append(words.get(option, "a text"))
     return " or ".join([", ".join(allowed[:-1]), allowed[-1]] if len(allowed) > 1 else allowed)
 
 

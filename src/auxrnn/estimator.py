@@ -1,5 +1,6 @@
 """The method as a scikit-learn estimator: arrays in, classes out, in memory."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Classify sequences with an LSTM that learns to remember through an auxiliary loss.
 
@@ -30,58 +32,30 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     After `fit`, `network_` is the trained network and `history_` the list of events that a run folder would hold.
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
-        self,
-        *,
-        objective: Objective = "reconstruct",
-        supervised_window: Window | Auto = "auto",
-        auxiliary_window: Window | Auto = "auto",
-        num_segments: int = 1,
-        segment_length: Window | Auto = "auto",
-        placement: Placement = METHOD["placement"],
-        order: Order = "reversed",
-        hidden_size: int = 64,
-        num_layers: int = 1,
-        embedding_size: int = 64,
-        decoder_layers: int = 2,
-        head_size: int = 256,
-        drop_connect: float = METHOD["drop_connect"],
-        gate_init: GateInit = METHOD["gate_init"],
-        readout: Readout = "mean",
-        auxiliary_weight: float = METHOD["auxiliary_weight"],
-        sampling_steps: int | Auto = "auto",
-        pretrain_steps: int = 100,
-        train_steps: int = 300,
-        joint: bool = True,
-        batch_size: int | Auto = "auto",
-        lr: float = LEARNING["lr"],
-        clip_norm: float = LEARNING["clip_norm"],
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.objective = objective
-        self.supervised_window = supervised_window
-        self.auxiliary_window = auxiliary_window
-        self.num_segments = num_segments
-        self.segment_length = segment_length
-        self.placement = placement
-        self.order = order
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.embedding_size = embedding_size
-        self.decoder_layers = decoder_layers
-        self.head_size = head_size
-        self.drop_connect = drop_connect
-        self.gate_init = gate_init
-        self.readout = readout
-        self.auxiliary_weight = auxiliary_weight
-        self.sampling_steps = sampling_steps
-        self.pretrain_steps = pretrain_steps
-        self.train_steps = train_steps
-        self.joint = joint
-        self.batch_size = batch_size
-        self.lr = lr
-        self.clip_norm = clip_norm
-        self.random_state = random_state
+    objective: Objective = "reconstruct"
+    supervised_window: Window | Auto = "auto"
+    auxiliary_window: Window | Auto = "auto"
+    num_segments: int = 1
+    segment_length: Window | Auto = "auto"
+    placement: Placement = METHOD["placement"]
+    order: Order = "reversed"
+    hidden_size: int = 64
+    num_layers: int = 1
+    embedding_size: int = 64
+    decoder_layers: int = 2
+    head_size: int = 256
+    drop_connect: float = METHOD["drop_connect"]
+    gate_init: GateInit = METHOD["gate_init"]
+    readout: Readout = "mean"
+    auxiliary_weight: float = METHOD["auxiliary_weight"]
+    sampling_steps: int | Auto = "auto"
+    pretrain_steps: int = 100
+    train_steps: int = 300
+    joint: bool = True
+    batch_size: int | Auto = "auto"
+    lr: float = LEARNING["lr"]
+    clip_norm: float = LEARNING["clip_norm"]
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> "AuxRNNClassifier":
         """Train from scratch: pretraining on the sequences alone, then with their classes."""
@@ -89,10 +63,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_classification_targets(checked_y)
         self.classes_, label_N = np.unique(checked_y, return_inverse=True)
         x_NTD = _as_sequences(checked_X)
-        split = from_array(x_NTD, label_N.astype(np.int64))
-        constant_loss = measure_constant_loss(split)
-        spec = InputSpec(x_NTD.shape[2], None, len(self.classes_), x_NTD.shape[1], constant_loss)
-        size = len(x_NTD)
+        split, (size, num_steps, num_features) = from_array(x_NTD, label_N.astype(np.int64)), x_NTD.shape
+        spec = InputSpec(num_features, None, len(self.classes_), num_steps, measure_constant_loss(split))
         config = choose_sizes(unflatten(self._config_values()), spec, num_labeled=size, num_examples=size)
         self.network_ = build_network(config, spec)
         recorder = ListRecorder()

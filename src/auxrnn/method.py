@@ -92,7 +92,7 @@ class SequenceClassifier(Network):
         )
         config = RunConfig(data=DataConfig(data="tensors"), model=model, segments=segments, loss=loss)
         spec = InputSpec(input_size or 1, vocabulary_size, num_classes, num_steps=longest)
-        super().__init__(**build_parts(config, spec)._asdict())
+        super().__init__(**build_parts(config, spec))
         self.input_size, self.vocabulary_size, self.num_classes = input_size, vocabulary_size, num_classes
         self.window: Window = window
         self.auxiliary_weight, self.normalize_auxiliary = auxiliary_weight, normalize_auxiliary

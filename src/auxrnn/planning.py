@@ -6,7 +6,7 @@ The result is a config of plain values, so that a run resumes exactly, whatever 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from auxrnn import runs
 from auxrnn.build import InputSpec, build_phases
@@ -71,19 +71,18 @@ def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_ex
     return config
 
 
+@dataclass
 class Planner:
     """Plans a run on data that is already divided."""
 
-    def __init__(self, dataset: Dataset, prepared: runs.Prepared, say: Say) -> None:
-        self.dataset = dataset
-        self.prepared = prepared
-        self.say = say
+    dataset: Dataset
+    prepared: runs.Prepared
+    say: Say
 
     def complete(self, config: RunConfig) -> RunConfig:
         """Choose the sizes that are still open."""
-        division = self.prepared.division
-        counts = {"num_labeled": len(division.labeled), "num_examples": len(division.train)}
-        return choose_sizes(config, self.prepared.card.spec, **counts)
+        card, division = self.prepared.card, self.prepared.division
+        return choose_sizes(config, card.spec, num_labeled=len(division.labeled), num_examples=len(division.train))
 
     def choose_window(self, config: RunConfig, seconds: float) -> Window:
         """Choose full back-propagation where memory and time hold it."""
@@ -111,15 +110,14 @@ class Planner:
             return change(config, **{name: untried[name] for name in is_open})
         readouts = ["last", "mean"] if "readout" in is_open else [config.model.readout]
         tried = {candidate: self._try(candidate) for candidate in (change(plain, readout=name) for name in readouts)}
-        best = max(tried, key=lambda candidate: tried[candidate])
+        best = max(tried, key=tried.__getitem__)
         if "objective" in is_open:
             helped = self.fit(change(best, objective="reconstruct", pretrain_steps=None), seconds)
             tried[helped] = self._try(helped)
             best = helped if tried[helped] > tried[best] else best
         told = ", ".join(f"{_name(candidate)} {accuracy:.1f}" for candidate, (accuracy, _) in tried.items())
-        self.say(
-            f"% correct on the validation split after {seconds:.0f} seconds each: {told}; training the {_name(best)}"
-        )
+        after = f"% correct on the validation split after {seconds:.0f} seconds each"
+        self.say(f"{after}: {told}; training the {_name(best)}")
         return change(config, **{name: flatten(best)[name] for name in is_open})
 
     def fit(self, config: RunConfig, seconds: float) -> RunConfig:
@@ -128,11 +126,8 @@ class Planner:
         # Scheduled sampling is timed halfway.
         session = self._open(change(config, pretrain_steps=int(has_auxiliary), train_steps=1, train_epochs=None))
         costs = [SLOWER_THAN_TRIED * time_step(session, phase, total_step=1) for phase in session.phases]
-        a_sequence = time_evaluation(session)
-        an_evaluation, a_test = (
-            0.0 if split is None else a_sequence * split.num_examples
-            for split in (session.splits.validation, session.splits.test)
-        )
+        a_sequence, held_out = time_evaluation(session), (session.splits.validation, session.splits.test)
+        an_evaluation, a_test = (0.0 if split is None else a_sequence * split.num_examples for split in held_out)
         usable = max(seconds - a_test - an_evaluation, 0.5 * seconds)
         num_evaluations = max(1, min(MOST_EVALUATIONS, int(EVALUATION_SHARE * usable / max(an_evaluation, 1e-9))))
         training = usable - num_evaluations * an_evaluation

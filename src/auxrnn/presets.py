@@ -25,12 +25,8 @@ _PRETRAINED = _WHOLE | {"num_segments": 1, "joint": False, "sampling_steps": 0}
 _LINEAR = {"embedding_size": 0, "head_size": 0, "drop_connect": 0.0}
 """Pixels as they are, and a linear layer on the last state."""
 _NOAM = {
-    "optimizer": "adam",
-    "lr": 2 * (128 * 8000) ** -0.5,
-    "warmup_steps": 8000,
-    "label_smoothing": 0.1,
-    "clip_norm": 0.0,
-}
+    "optimizer": "adam", "lr": 2 * (128 * 8000) ** -0.5, "warmup_steps": 8000, "label_smoothing": 0.1, "clip_norm": 0.0
+}  # fmt: skip
 """tensor2tensor's: 2 / sqrt(width) * min(step / warmup ** 1.5, 1 / sqrt(step))."""
 _SGD = {"optimizer": "sgd", "lr": 0.01, "clip_norm": 0.0}
 
@@ -53,90 +49,66 @@ class Preset(NamedTuple):
         return "supervised_window" in self.options
 
 
+# fmt: off
 PRESETS: dict[ModelName, Preset] = {
     "lstm": Preset(
-        "LSTM",
-        "the main network; with --objective it is the r-LSTM or the p-LSTM",
-        "Hochreiter and Schmidhuber 1997",
+        "LSTM", "the main network; with --objective it is the r-LSTM or the p-LSTM", "Hochreiter and Schmidhuber 1997",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN,
     ),
     "gru": Preset(
-        "GRU",
-        "gated recurrent units; carries --objective as well",
-        "Cho et al. 2014",
+        "GRU", "gated recurrent units; carries --objective as well", "Cho et al. 2014",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PLAIN | {"gate_init": "zero"},
     ),
     "irnn": Preset(
-        "iRNN",
-        "rectified linear units that start from the identity",
-        "Le, Jaitly and Hinton 2015",
+        "iRNN", "rectified linear units that start from the identity", "Le, Jaitly and Hinton 2015",
         (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
     ),
     "urnn": Preset(
-        "uRNN",
-        "complex units with a unitary recurrence",
-        "Arjovsky, Shah and Bengio 2016",
+        "uRNN", "complex units with a unitary recurrence", "Arjovsky, Shah and Bengio 2016",
         (*_MAIN, *AUXILIARY),
         _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
     ),
     "transformer": Preset(
-        "Transformer",
-        "self-attention over all steps, tensor2tensor's transformer_tiny",
-        "Vaswani et al. 2017",
+        "Transformer", "self-attention over all steps, tensor2tensor's transformer_tiny", "Vaswani et al. 2017",
         (*_ATTENTION, "filter_size"),
         _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 2, "dropout": 0.1},
     ),
     "dmca": Preset(
-        "T-DMCA",
-        "local and memory-compressed attention in turn, with convolutions",
-        "Liu et al. 2018",
+        "T-DMCA", "local and memory-compressed attention in turn, with convolutions", "Liu et al. 2018",
         (*_ATTENTION, "block_length", "block_reach", "compression"),
         _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 5, "dropout": 0.1},
     ),
     "lm_lstm": Preset(
-        "LM-LSTM",
-        "pretrained to predict whole sequences: a language model",
-        "Dai and Le 2015",
+        "LM-LSTM", "pretrained to predict whole sequences: a language model", "Dai and Le 2015",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "predict"},
     ),
     "sa_lstm": Preset(
-        "SA-LSTM",
-        "pretrained to rebuild whole sequences: a sequence autoencoder",
-        "Dai and Le 2015",
+        "SA-LSTM", "pretrained to rebuild whole sequences: a sequence autoencoder", "Dai and Le 2015",
         (*_MAIN, *AUXILIARY, "gate_init"),
         _PRETRAINED | {"objective": "reconstruct", "placement": "immediate", "order": "forward", "tie_decoder": True},
     ),
     "char_cnn": Preset(
-        "char-CNN",
-        "six convolutions over characters; --size small or large",
-        "Zhang, Zhao and LeCun 2015",
+        "char-CNN", "six convolutions over characters; --size small or large", "Zhang, Zhao and LeCun 2015",
         ("size", "dropout", "pad_to"),
-        _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014},
-        reads="tokens",
+        _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014}, reads="tokens",
     ),
     "conv_rnn": Preset(
-        "CNN+RNN",
-        "three convolutions, then a bidirectional LSTM",
-        "Xiao and Cho 2016",
+        "CNN+RNN", "three convolutions, then a bidirectional LSTM", "Xiao and Cho 2016",
         ("hidden_size", "embedding_size", "dropout", "pad_to"),
-        _PLAIN
-        | {"hidden_size": 128, "embedding_size": 8, "dropout": 0.5, "pad_to": 1014, "optimizer": "adadelta", "lr": 1.0}
-        | {"clip_norm": 5.0},
-        reads="tokens",
+        _PLAIN | {"hidden_size": 128, "embedding_size": 8, "dropout": 0.5, "pad_to": 1014}
+        | {"optimizer": "adadelta", "lr": 1.0, "clip_norm": 5.0}, reads="tokens",
     ),
     "vdcnn": Preset(
-        "VDCNN",
-        "very deep convolutions; --depth 9, 17 or 29",
-        "Conneau et al. 2016",
+        "VDCNN", "very deep convolutions; --depth 9, 17 or 29", "Conneau et al. 2016",
         ("depth", "embedding_size", "pad_to"),
-        _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024},
-        reads="tokens",
+        _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024}, reads="tokens",
     ),
 }
+# fmt: on
 
 PRETRAINED_MODELS: dict[ModelName, str] = {"lm_lstm": "predict", "sa_lstm": "reconstruct"}
 """Those that are nothing but an LSTM and one objective."""

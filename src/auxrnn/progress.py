@@ -80,16 +80,16 @@ def make_bars(console: Console) -> Progress:
 
 def describe_scores(scores: dict[str, float]) -> str:
     """Return losses and accuracies in a few words."""
-    words = []
-    if "supervised_loss" in scores:
-        words.append(f"loss {scores['supervised_loss']:.3f}")
-    if "auxiliary_loss" in scores:
-        words.append(f"auxiliary {scores['auxiliary_loss']:.4f}")
-    accuracies = {split: scores.get(f"{split}_accuracy") for split in ("train", "validation", "test")}
-    words += [f"{split} {accuracy:.1f}%" for split, accuracy in accuracies.items() if accuracy is not None]
-    if "test_macro_f1" in scores:
-        words.append(f"balanced {scores['test_balanced_accuracy']:.1f}%  macro F1 {scores['test_macro_f1']:.1f}%")
-    return "  ".join(words)
+    words = {
+        "supervised_loss": "loss {:.3f}",
+        "auxiliary_loss": "auxiliary {:.4f}",
+        "train_accuracy": "train {:.1f}%",
+        "validation_accuracy": "validation {:.1f}%",
+        "test_accuracy": "test {:.1f}%",
+        "test_balanced_accuracy": "balanced {:.1f}%",
+        "test_macro_f1": "macro F1 {:.1f}%",
+    }
+    return "  ".join(form.format(scores[name]) for name, form in words.items() if name in scores)
 
 
 def describe_seconds(seconds: float) -> str:

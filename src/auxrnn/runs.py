@@ -27,17 +27,7 @@ import torch
 from safetensors import SafetensorError
 
 from auxrnn.build import InputSpec, build_network, build_session
-from auxrnn.config import (
-    READABLE_FORMATS,
-    RUN_FORMAT,
-    RunConfig,
-    SplitName,
-    Weights,
-    change,
-    flatten,
-    to_json,
-    unflatten,
-)
+from auxrnn.config import RunConfig, SplitName, Weights, change, flatten, unflatten
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset, make_splits
@@ -52,6 +42,9 @@ from auxrnn.models.network import Trainable
 from auxrnn.training.loop import BEST, Session, save_weights, train
 from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newest_path
 
+RUN_FORMAT = 2
+"""Raised by one when a run folder can no longer be read by the version before."""
+READABLE_FORMATS = (1, 2)
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # Settings that matter only once labels are used, and so have their defaults in a pretraining; then those that do not.
@@ -102,30 +95,49 @@ class TrainedRun(NamedTuple):
 
 def settle(config: RunConfig) -> RunConfig:
     """Resolve device, threads and absolute paths, so that resuming uses the same."""
-    data = config.data
-    paths = {"data_dir": data.data_dir, "test_data": data.test_data, "unlabeled": data.unlabeled}
-    paths |= {"init_from": config.init_from}
-    if data.data not in DATASETS and Path(data.data).expanduser().exists():
-        paths["data"] = Path(data.data)
-    absolute = {name: str(path.expanduser().absolute()) for name, path in paths.items() if path is not None}
-    return change(
-        config, **absolute, threads=config.threads or torch.get_num_threads(), device=config.device or find_device()
-    )
+    values, data = flatten(config), config.data.data
+    names = [name for name in ("data_dir", "test_data", "unlabeled", "init_from") if values[name] is not None]
+    names += ["data"] if data not in DATASETS and Path(data).expanduser().exists() else []
+    absolute = {name: str(Path(values[name]).expanduser().absolute()) for name in names}
+    machine = {"threads": config.threads or torch.get_num_threads(), "device": config.device or find_device()}
+    return change(config, **absolute, **machine)
 
 
 def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
-    """Divide the data of a new run, and settle how it is read."""
+    """Divide the data of a new run, and settle how it is read, learning from its training examples alone.
+
+    A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
+    """
     division = divide(dataset.table, config.data, seed=config.seed)
-    return Prepared(_make_card(config, dataset, division), division, is_drawn(dataset.table, config.data))
+    form = formats.settle(dataset.facts.format, config.data)
+    if config.init_from is not None:
+        form = formats.adopt(form, load_run(config.init_from).card.format)
+    max_length = None if isinstance(form, ImageFormat) else form.max_length
+    label_N = dataset.table.label_N[division.train]
+    kept = Split(dataset.flat, division.train, label_N, Encoding(lambda value: value, max_length))
+    fitted = formats.fit(form, kept, config.data)
+    loss = formats.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
+    card = ModelCard(dataset.facts.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
+    return Prepared(card, division, is_drawn(dataset.table, config.data))
 
 
 def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared:
     """Return the data of a run as it was divided and read when the run began."""
-    card = read_card(folder)
+    card, path = read_card(folder), folder / SPLITS
     if card.checksum is not None and card.checksum != dataset.checksum:
         # Its splits would mean other examples.
         raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")
-    return Prepared(card, _find_division(config, dataset, folder), is_drawn(dataset.table, config.data))
+    if not path.exists():
+        # Nothing was drawn.
+        return Prepared(card, divide(dataset.table, config.data, seed=config.seed), is_drawn=False)
+    try:
+        values = json.loads(path.read_text())
+        division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
+        if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
+            raise ValueError("rows that are not there")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path) from error
+    return Prepared(card, division, is_drawn=True)
 
 
 def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -> Split:
@@ -162,9 +174,8 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
 def check_free(folder: Path) -> None:
     """Refuse a folder that holds a run, or anything else."""
     if (folder / CONFIG).exists():
-        raise UsageError(
-            f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose another --out"
-        )
+        cure = f"`auxrnn resume {folder}` continues it, or choose another --out"
+        raise UsageError(f"{folder} already holds a run; {cure}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
 
@@ -176,21 +187,23 @@ def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: P
     """
     check_free(folder)
     card = prepared.card._asdict() | {"format": to_plain(prepared.card.format)}
-    contents = {"environment.json": describe_environment(config), CARD: card}
+    texts = {
+        "environment.json": json.dumps(describe_environment(config), indent=2),
+        CARD: json.dumps(card, indent=2),
+    }
+    if prepared.is_drawn:
+        texts[SPLITS] = json.dumps({name: rows.tolist() for name, rows in prepared.division._asdict().items()})
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
     with lock(folder):
         try:
-            for name, content in contents.items():
-                write_aside(folder / name, json.dumps(content, indent=2) + "\n")
-            if prepared.is_drawn:
-                rows = {name: rows.tolist() for name, rows in prepared.division._asdict().items()}
-                write_aside(folder / SPLITS, json.dumps(rows) + "\n")
+            for name, text in texts.items():
+                write_aside(folder / name, text + "\n")
             if pretrained is not None:
                 _adopt(folder, pretrained)
-            write_aside(folder / CONFIG, to_json(config))
+            write_aside(folder / CONFIG, json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n")
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -345,10 +358,8 @@ def check_pretrained(config: RunConfig, source: Path) -> None:
     theirs = flatten(first_phase(found) or found)
     for name, value in flatten(wanted).items():
         if name not in WITHOUT_EFFECT and value != theirs[name]:
-            raise UsageError(
-                f"{name} is {value} here and {theirs[name]} in {source}; a first phase can only be shared by runs that"
-                " pretrain alike"
-            )
+            rule = "a first phase can only be shared by runs that pretrain alike"
+            raise UsageError(f"{name} is {value} here and {theirs[name]} in {source}; {rule}")
 
 
 def _adopt(folder: Path, source: Path) -> None:
@@ -359,37 +370,6 @@ def _adopt(folder: Path, source: Path) -> None:
     # The values come last: without them the tensors do not count, and the run would pretrain by itself.
     for path in (tensors, tensors.with_suffix(".json")):
         write_aside(folder / "checkpoints" / path.name, path.read_bytes())
-
-
-def _make_card(config: RunConfig, dataset: Dataset, division: Division) -> ModelCard:
-    """Settle how the sequences of a new run are read, learning from its training examples alone.
-
-    A run that starts from another one's networks reads as that one did: other characters would mean other tokens.
-    """
-    form = formats.settle(dataset.facts.format, config.data)
-    if config.init_from is not None:
-        form = formats.adopt(form, load_run(config.init_from).card.format)
-    max_length = None if isinstance(form, ImageFormat) else form.max_length
-    rows = division.train
-    kept = Split(dataset.flat, rows, dataset.table.label_N[rows], Encoding(lambda value: value, max_length))
-    fitted = formats.fit(form, kept, config.data)
-    loss = formats.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
-    return ModelCard(dataset.facts.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)
-
-
-def _find_division(config: RunConfig, dataset: Dataset, folder: Path) -> Division:
-    """Return the splits of a run: those written in its folder, or where nothing was drawn, what the files say."""
-    path = folder / SPLITS
-    if not path.exists():
-        return divide(dataset.table, config.data, seed=config.seed)
-    try:
-        values = json.loads(path.read_text())
-        division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
-        if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
-            raise ValueError("rows that are not there")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
-    return division
 
 
 def _find_commit() -> str | None:
@@ -423,6 +403,5 @@ def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:
     if not objective <= fitting.keys():
         fitting = {name: value for name, value in fitting.items() if name not in objective}
     network.load_state_dict(ours | fitting)
-    parts = ["classifier", "objective"]
-    fresh = [part for part in parts if any(name.startswith(part) and name not in fitting for name in ours)]
-    logger.info("started from the networks of %s%s", source, f"; new: {', '.join(fresh)}" if fresh else "")
+    fresh = {name.partition(".")[0] for name in ours.keys() - fitting.keys()}
+    logger.info("started from the networks of %s%s", source, f"; new: {', '.join(sorted(fresh))}" if fresh else "")

@@ -60,24 +60,22 @@ class Stream:
     def restart(self, row: int | None = None) -> None:
         """Begin new sequences, in one row or in all."""
         rows = slice(None) if row is None else row
-        for tensor_LBH, fresh_LBH in zip(
-            self._state, self._network.encoder.initial_state(self._num_sequences), strict=True
-        ):
+        fresh = self._network.encoder.initial_state(self._num_sequences)
+        for tensor_LBH, fresh_LBH in zip(self._state, fresh, strict=True):
             tensor_LBH[:, rows] = fresh_LBH[:, rows]
         self._total_BH[rows] = 0
         self._num_steps_B[rows] = 0
 
     def _pack(self) -> Packed | None:
-        cell, embedding = self._network.encoder.cell, self._network.encoder.embedding
-        head = self._network.classifier
-        if self._network.readout == "mean":
+        """Return the network laid out for the kernel; None where the kernel does not run such networks."""
+        encoder, head = self._network.encoder, self._network.classifier
+        if self._network.readout == "mean" or not isinstance(encoder.cell, LSTM) or head.hidden is None:
             return None
-        if not isinstance(cell, LSTM) or head.hidden is None or not embedding.is_foldable:
-            return None
-        if not can_run(head.output.weight, cell.bias[0]):
+        if not encoder.embedding.is_foldable or not can_run(head.output.weight, encoder.cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
-        return Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
+        weights = encoder.cell.folded_weights(encoder.embedding)
+        return Packed(weights, head_weights, self._state, is_token=self._is_token)
 
     def _count_steps(self, x_BS: Tensor) -> int:
         shape = tuple(x_BS.shape)

@@ -11,16 +11,16 @@ import psutil
 import pytest
 import torch
 
-from auxrnn.bench import compare_forward, make_problem, run_ours
 from auxrnn.build import InputSpec, build_network
 from auxrnn.models.network import LossTerms, classification_loss
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.optimizers import back_propagate
 from benchmarks import __main__ as command
 from benchmarks import data, frameworks, training_steps
-from benchmarks.frameworks import find_builders
+from benchmarks.frameworks import find_builders, make_problem, run_ours
 from benchmarks.memory import measure_memory_of_steps
 from benchmarks.processes import busy_core, own_process
+from benchmarks.speed import time_forward
 from benchmarks.synthetic_data import DataSizes
 from benchmarks.training_steps import FULL_BPTT, NUM_CLASSES, SYSTEMS, FullBPTT, StepSizes, build_step, configure
 
@@ -64,7 +64,7 @@ def test_a_framework_that_is_not_installed_is_named_in_one_sentence_and_left_out
     builders = find_builders()
     assert [*builders][-1] == "loop over nn.LSTMCell"
     assert "Keras LSTM (JAX) is left out: keras and jax not installed\n" in capsys.readouterr().err
-    assert compare_forward(TINY, builders)["contenders"][0]["speed_up"] > 0
+    assert time_forward(TINY, builders)["contenders"][0]["speed_up"] > 0
 
 
 def test_full_back_propagation_is_that_of_the_library():

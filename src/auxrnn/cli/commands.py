@@ -1,46 +1,65 @@
-"""What all commands share: how they are declared, helped, refused and printed. Importing it imports no torch."""
+"""What all commands share: how they are declared, parsed, explained and refused. Importing it imports no torch.
+
+Defaults come in layers below the flags: those of the recipe, over them the model's preset, over them a config file.
+"""
 
 import inspect
 import json
+import logging
+import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from attrs import evolve
-from cyclopts import (
-    App,
-    Argument,
-    ArgumentCollection,
-    CoercionError,
-    CycloptsError,
-    Group,
-    MissingArgumentError,
-    Parameter,
-    UnusedCliTokensError,
-)
+from cyclopts import App, Argument, ArgumentCollection, Group, Parameter, Token
+from cyclopts.exceptions import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 from cyclopts.help import DefaultFormatter, InlineText
 
-from auxrnn.config import Weights, describe_type
+from auxrnn import config as configs
+from auxrnn.config import DEFAULT_MODEL, DataConfig, describe_type, name_fields, read_toml
+from auxrnn.errors import RunError, UsageError
+from auxrnn.heap import keep_freed_memory, restart_with_large_pages
+from auxrnn.presets import AUXILIARY, DEFAULT_RECIPE, MODEL_OPTIONS, PRESETS, ModelName, RecipeName, find_recipe
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
     from rich.console import Console, ConsoleOptions
 
-    from auxrnn.config import DataConfig
     from auxrnn.data.datasets import Dataset
 
+Command = TypeVar("Command", bound=Callable[..., int | None])
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 Json = Annotated[Flag, Parameter(help="Print one JSON object.")]
-FinishedRun = Annotated[Path, Parameter(help="Run folder of a finished run.")]
-WeightsOption = Annotated[
-    Weights | None,
-    Parameter(help="The final weights, or the best on the validation split (default: the best, if the run has one)."),
+RecipeOption = Annotated[
+    RecipeName,
+    Parameter(
+        help="Where the defaults of all options come from: fast (converges within minutes to an hour on one core) or"
+        " paper (the published settings)."
+    ),
 ]
-Command = TypeVar("Command", bound=Callable[..., int])
+ConfigOption = Annotated[
+    Path | None,
+    Parameter(
+        help="TOML file with defaults for these options, keys named like the flags, or a shipped one: paper, mnist14."
+    ),
+]
+PANELS = {
+    configs.DataConfig: "Data",
+    configs.ModelConfig: "Network",
+    configs.BaselineConfig: "Networks that read whole sequences",
+    configs.ObjectiveConfig: "Auxiliary loss",
+    configs.SegmentConfig: "Segments of the auxiliary loss",
+    configs.ScheduleConfig: "Training",
+    configs.RunConfig: "Machine, evaluation and checkpoints",
+}
+for number, (kind, title) in enumerate(PANELS.items(), start=1):
+    Parameter(name="*", group=Group(title, sort_key=number))(kind)
 
 
 class Help(DefaultFormatter):
@@ -103,12 +122,12 @@ PAPER, MACHINE = Group("The paper", sort_key=2), Group("This machine", sort_key=
 
 
 def command(
-    panel: Group, *, parent: App = app, words: str = "", layers: tuple[Callable[..., None], ...] = ()
+    panel: Group, *, parent: App = app, words: str = "", has_layers: bool = False
 ) -> Callable[[Command], Command]:
-    """Return a decorator that adds a function to the command line under its own name.
+    """Return a decorator that adds a function to the command line under its own name; it may return an exit code.
 
     The docstring is its help; what follows "Examples:" comes last, below the options. `words` are those of the usage
-    line where cyclopts would say ARGS, and `layers` change what the flags leave open.
+    line where cyclopts would say ARGS. With layers, recipe, preset and config file fill in what the flags leave open.
     """
 
     def add(function: Command) -> Command:
@@ -122,23 +141,61 @@ def command(
             usage=f"Usage: auxrnn {name} [OPTIONS] {words}" if words else None,
             group=panel,
             sort_key=len(list(parent)),
-            config=(_refuse_fractions, *layers),
+            config=(_refuse_fractions, _add_layers) if has_layers else _refuse_fractions,
         )
         return function
 
     return add
 
 
-def _refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Refuse a fraction for a whole number, which cyclopts would round; called between reading flags and using them."""
-    for argument in arguments:
-        takes_int = int in (get_args(argument.hint) or (argument.hint,))
-        for token in argument.tokens if takes_int else ():
-            if "." in token.value:
-                raise CoercionError(token=token, argument=argument, target_type=int)
+def main() -> None:
+    """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    keep_freed_memory()
+    if sys.argv[1:2] == ["bench"]:
+        restart_with_large_pages()
+    sys.exit(run(sys.argv[1:]))
 
 
-def describe_mistake(error: CycloptsError) -> str:
+def run(argv: Sequence[str]) -> int:
+    """Run one command and return its exit code; mistakes and failures become one sentence on stderr."""
+    words = list(argv) if argv and argv[0] != "help" else ["--help"]
+    try:
+        code = _parse(words)()
+        return (code or 0) if argv else 2
+    except UsageError as error:
+        say(f"auxrnn: {name_fields(str(error), like='--{}')}")
+        return 2
+    except BrokenPipeError:
+        # Whoever read the results has seen enough; nothing may be left to write at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = error.filename or "a file"
+        say(f"auxrnn: {where} cannot be read or written ({error.strerror}); check the disk and permissions")
+        return 1
+    except (RunError, MemoryError) as error:
+        say(f"auxrnn: {str(error) or 'out of memory; use a smaller batch or window'}")
+        return 1
+    except KeyboardInterrupt:
+        say("auxrnn: stopped")
+        return 130
+
+
+def _parse(words: Sequence[str]) -> Callable[[], int | None]:
+    try:
+        command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+        if command == app.help_print:
+            app.help_formatter = _make_help(words)
+    except CycloptsError as error:
+        raise UsageError(_describe_mistake(error)) from error
+    except ValueError as error:
+        # A config refuses values that it cannot be made of.
+        raise UsageError(str(error)) from error
+    return partial(command, *bound.args, **bound.kwargs)
+
+
+def _describe_mistake(error: CycloptsError) -> str:
     """Return what cyclopts refuses in one sentence: what was given, what is allowed, or where to read more."""
     match error:
         case CoercionError(token=token, argument=Argument() as argument) if token is not None:
@@ -156,9 +213,94 @@ def describe_mistake(error: CycloptsError) -> str:
 
 
 def _label(argument: Argument) -> str:
-    """Return a word's name as the help has it."""
+    """Return the name of a positional argument as the help has it."""
     required = [child for child in argument.children_recursive if child.required and not child.children]
     return (required[0] if required else argument).name.removeprefix("--").upper()
+
+
+def _refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse a fraction for a whole number, which cyclopts would round; called between reading flags and using them."""
+    for argument in arguments:
+        takes_int = int in (get_args(argument.hint) or (argument.hint,))
+        for token in argument.tokens if takes_int else ():
+            if "." in token.value:
+                raise CoercionError(token=token, argument=argument, target_type=int)
+
+
+def _add_layers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Set every option that no flag sets; cyclopts calls this between reading the flags and building the options."""
+    leaves = {
+        argument.name.removeprefix("--").replace("-", "_"): argument for argument in arguments if not argument.children
+    }
+    flags = {name: argument.convert() for name, argument in leaves.items() if argument.tokens}
+    file = _read_file(flags)
+    values = _find_values(flags, file)
+    if not (flags | values).get("data"):
+        raise UsageError("DATA is missing; name a dataset, such as digits or mnist, or give the path of your own files")
+    _check_effects(flags, file)
+    for name in values.keys() - flags.keys():
+        leaves[name].append(Token(implicit_value=values[name], source="layers"))
+
+
+def _make_help(words: Sequence[str]) -> Help:
+    """Return the help for a command line: with the defaults of the recipe, model and config file that it names."""
+    if words[0] not in ("train", "cost"):
+        return Help()
+    _, bound, *_ = _beside_help.parse_known_args(words[1:])
+    flags = bound.arguments
+    hidden = MODEL_OPTIONS - set(PRESETS[flags["model"]].options) if "model" in flags else frozenset()
+    return Help(_find_values(flags, _read_file(flags)) | flags, hidden=hidden)
+
+
+_beside_help = App(help_flags=(), version_flags=())
+
+
+@_beside_help.default
+def _take(*, recipe: RecipeName | None = None, model: ModelName | None = None, config: Path | None = None) -> None:
+    """Take what changes the defaults of all other options."""
+
+
+def _read_file(flags: dict[str, Any]) -> dict[str, Any]:
+    return read_toml(flags["config"]) if flags.get("config") else {}
+
+
+def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of recipe, model and config file, where these flags leave them open.
+
+    The settings of a model named as a flag take the place of the file's: the file may be for another one.
+    """
+    recipe = flags.get("recipe", file.get("recipe", DEFAULT_RECIPE))
+    model_of_file = file.get("model", DEFAULT_MODEL)
+    model = flags.get("model", model_of_file)
+    preset = find_recipe(recipe, model)
+    values = preset | file if model == model_of_file else file | preset
+    values |= {"recipe": recipe, "model": model}
+    dropped = set()
+    for phase in ("pretrain", "train"):
+        # A length given as a flag takes the place of the file's, in whichever unit that is.
+        lengths = {f"{phase}_steps", f"{phase}_epochs"}
+        dropped |= lengths if lengths & flags.keys() else set()
+    if values.get("objective") == "auto" and flags.keys() & set(AUXILIARY):
+        # An option of the auxiliary loss asks for the auxiliary loss.
+        values["objective"] = "reconstruct"
+    if (values | flags).get("objective") == "none":
+        # A file's pretraining is for its own objective.
+        dropped |= {"pretrain_steps", "pretrain_epochs"}
+        if file.get("objective", "none") != "none":
+            say(f"ignoring the objective and the pretraining of {flags['config']}")
+    return {name: value for name, value in values.items() if name not in dropped}
+
+
+def _check_effects(flags: dict[str, Any], file: dict[str, Any]) -> None:
+    """Refuse an option that has no effect on the model, rather than ignore it.
+
+    A file for another model may have such options, a file that names the model itself may not.
+    """
+    model = flags.get("model", file.get("model", DEFAULT_MODEL))
+    named = {*flags, *(file if file.get("model") == model else ())}
+    for name in sorted(named & (MODEL_OPTIONS - set(PRESETS[model].options))):
+        models = ", ".join(other for other, preset in PRESETS.items() if name in preset.options)
+        raise UsageError(f"--{name.replace('_', '-')} has no effect with --model {model}; it is for {models}")
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -167,11 +309,11 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the user something that is no result."""
+    """Print a message, which is no result, to the error stream."""
     print(text, file=sys.stderr)
 
 
-def load_data(config: "DataConfig") -> "Dataset":
+def load_data(config: DataConfig) -> "Dataset":
     """Load the data of a run, with progress on the error stream."""
     from auxrnn.data.datasets import load
     from auxrnn.progress import show_reading

@@ -35,7 +35,7 @@ app.command(data)
 
 
 @command(SUBCOMMANDS, parent=data)
-def list_(*, data_dir: Path | None = None, json: Json = False) -> int:
+def list_(*, data_dir: Path | None = None, json: Json = False) -> None:
     """List every dataset by name: lengths, classes, size, license.
 
     Args:
@@ -46,7 +46,7 @@ def list_(*, data_dir: Path | None = None, json: Json = False) -> int:
     """
     from rich.box import SIMPLE
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from auxrnn.data.catalog import DATASETS
     from auxrnn.data.local_files import is_at_hand
@@ -55,21 +55,19 @@ def list_(*, data_dir: Path | None = None, json: Json = False) -> int:
     at_hand = {name: is_at_hand(spec, data_dir) for name, spec in DATASETS.items()}
     if json:
         print_json({name: spec.describe() | {"at_hand": at_hand[name]} for name, spec in DATASETS.items()})
-        return 0
-    columns = ("name", "steps", "classes", "train", "test", "download", "license")
+        return
+    columns = (Column("name", no_wrap=True), "steps", "classes", "train", "test", "download", "license")
     table = Table(*columns, box=SIMPLE, padding=(0, 1, 0, 0))
-    table.columns[0].no_wrap = True
     for name, spec in DATASETS.items():
         download = "here" if at_hand[name] else describe_bytes(spec.download_bytes)
         numbers = (str(spec.num_classes), f"{spec.train_examples:,}", f"{spec.test_examples:,}")
         table.add_row(name, spec.lengths, *numbers, download, spec.license)
     Console().print(table)
     print(f"decoded data is kept in {cache_dir()}")
-    return 0
 
 
 @command(SUBCOMMANDS, parent=data)
-def fetch(name: str, *, data_dir: Path | None = None) -> int:
+def fetch(name: str, *, data_dir: Path | None = None) -> None:
     """Download a dataset and verify it.
 
     Files that are already here are only verified, and an interrupted download continues where it stopped.
@@ -85,7 +83,6 @@ def fetch(name: str, *, data_dir: Path | None = None) -> int:
 
     folder = catalog.fetch(name, data_dir)
     print(f"{name} needs no download" if folder is None else f"{name} is in {folder}")
-    return 0
 
 
 @command(SUBCOMMANDS, parent=data)
@@ -109,7 +106,7 @@ def check(config: DataConfig, *, json: Json = False) -> int:
 
 
 @command(SUBCOMMANDS, parent=data)
-def show(config: DataConfig, *, out: Path = Path("data.png")) -> int:
+def show(config: DataConfig, *, out: Path = Path("data.png")) -> None:
     """Draw some examples as they are and as a network reads them.
 
     The options are those of `auxrnn train`, with the same meaning.
@@ -132,7 +129,6 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> int:
     write_aside(out, _draw(train, dataset, prepared.card.format, title=title))
     say(title)
     print(out)
-    return 0
 
 
 def _to_plain(findings: "Findings") -> dict[str, object]:
@@ -155,15 +151,17 @@ def _to_plain(findings: "Findings") -> dict[str, object]:
 def _print_findings(name: str, findings: "Findings") -> None:
     from auxrnn.data.summary import measure_lengths
 
-    if findings.facts is not None:
-        print(f"{name}: {findings.facts.description}")
-    if findings.facts is not None and findings.has_examples:
-        num_classes = len(findings.facts.class_names)
-        print(f"{len(findings.length_N):,} sequences, {num_classes} classes, {measure_lengths(findings.length_N)}")
+    facts, problems = findings.facts, findings.problems
+    if facts is not None:
+        print(f"{name}: {facts.description}")
+    if facts is not None and findings.has_examples:
+        lengths = measure_lengths(findings.length_N)
+        print(f"{len(findings.length_N):,} sequences, {len(facts.class_names)} classes, {lengths}")
         _print_classes(findings.count_classes())
-    problems = findings.problems
-    skipped, refused = (problems.skipped, problems.num_skipped), (problems.refused, problems.num_refused)
-    for title, (sentences, count) in {"skipped": skipped, "error": refused}.items():
+    for title, sentences, count in (
+        ("skipped", problems.skipped, problems.num_skipped),
+        ("error", problems.refused, problems.num_refused),
+    ):
         for sentence in sentences[:MOST_PROBLEMS]:
             print(f"{title}: {sentence}")
         if count > MOST_PROBLEMS:
@@ -207,8 +205,7 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
         order_T = None if form.permutation is None else permutation_order(form.permutation, form.num_steps)
         return to_png(image_figure(shown, size=form.size, order_T=order_T, title=title))
     if isinstance(form, TextFormat):
-        unknown = None if form.alphabet is None else len(form.alphabet)
-        return to_png(text_figure(shown, title=title, unknown=unknown))
+        return to_png(text_figure(shown, title=title, unknown=None if form.alphabet is None else len(form.alphabet)))
     return to_png(series_figure(shown, title=title))
 
 
@@ -219,9 +216,7 @@ def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":
     from auxrnn.data.sequences import NO_LABEL
     from auxrnn.report.data_pictures import Shown
 
-    value_NT, _ = one.align()
-    label = int(one.label_N[0])
-    text = None
+    (value_NT, _), (label,), text = one.align(), one.label_N.tolist(), None
     if isinstance(form, TextFormat):
         kept = np.concatenate(list(one.values()))
         is_bytes = form.tokens == "bytes"

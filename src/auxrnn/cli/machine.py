@@ -3,8 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from auxrnn.cli.commands import MACHINE, PREPARE, Json, command, load_data, print_json, say
-from auxrnn.cli.layers import ConfigOption, RecipeOption, add_layers
+from auxrnn.cli.commands import MACHINE, PREPARE, ConfigOption, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import RunConfig, unflatten
 from auxrnn.errors import UsageError
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, ModelName, name_system
@@ -20,7 +19,7 @@ LONGEST_STEP = 120.0
 
 
 @command(PREPARE)
-def models(*, json: Json = False) -> int:
+def models(*, json: Json = False) -> None:
     """List every system that `auxrnn train --model` takes.
 
     Shows its paper, its number of weights, and what it reads. Weights are counted at the published settings, for
@@ -36,15 +35,14 @@ def models(*, json: Json = False) -> int:
     }
     if json:
         print_json(rows)
-        return 0
+        return
     for model, row in rows.items():
         reads = "characters alone" if row["reads"] == "tokens" else "pixels, numbers and characters"
         on = {"MNIST": row["weights_mnist"], "DBpedia": row["weights_dbpedia"]}
         weights_on = ", ".join(f"{weights:,} on {data}" for data, weights in on.items() if weights is not None)
-        print(f"{model:<{NAME_WIDTH}}{row['title']} ({row['paper']})")
-        print(f"{'':<{NAME_WIDTH}}{row['summary']}")
-        print(f"{'':<{NAME_WIDTH}}weights: {weights_on}; reads {reads}")
-    return 0
+        lines = (f"{row['title']} ({row['paper']})", row["summary"], f"weights: {weights_on}; reads {reads}")
+        for name, line in zip((model, "", ""), lines, strict=True):
+            print(f"{name:<{NAME_WIDTH}}{line}")
 
 
 def count(model: ModelName, spec: tuple[int, int | None, int, int], **values: Any) -> int | None:
@@ -59,7 +57,7 @@ def count(model: ModelName, spec: tuple[int, int | None, int, int], **values: An
         return count_weights(build_network(unflatten({"data": "", "model": model} | values), InputSpec(*spec)))
 
 
-@command(PREPARE, layers=(add_layers,))
+@command(PREPARE, has_layers=True)
 def cost(
     run: RunConfig,
     *,
@@ -67,7 +65,7 @@ def cost(
     _recipe: RecipeOption = DEFAULT_RECIPE,
     _config: ConfigOption = None,
     json: Json = False,
-) -> int:
+) -> None:
     """Estimate memory and time of a training before it begins.
 
     Also shows the number of weights and what fits into memory. Takes the options of `auxrnn train`. Memory is
@@ -89,11 +87,7 @@ def cost(
     dataset = load_data(config.data)
     config, prepared = planning.plan(config, dataset, minutes=None, say=say)
     facts = _find_costs(runs.open_session(config, dataset, prepared, None), memory)
-    if json:
-        print_json(facts)
-    else:
-        _print_costs(facts)
-    return 0
+    (print_json if json else _print_costs)(facts)
 
 
 def _find_costs(session: "Session", gigabytes: float | None) -> dict[str, Any]:
@@ -157,7 +151,7 @@ def _print_costs(facts: dict[str, Any]) -> None:
 
 
 @command(MACHINE)
-def bench(*, json: Json = False) -> int:
+def bench(*, json: Json = False) -> None:
     """Measure the speed of the LSTM beside torch's own.
 
     Takes half a minute. Compares a forward pass over 784 steps, a forward and backward pass over 300, and single
@@ -178,18 +172,17 @@ def bench(*, json: Json = False) -> int:
     comparisons, environment = measure_speed(SpeedSizes()), _find_environment()
     if json:
         print_json({"cases": comparisons, "environment": environment})
-        return 0
+        return
     table = Table("", "time, ms", "speed-up", title=f"threads: {environment['threads']}, {environment['lstm']}")
     for comparison in comparisons.values():
         table.add_row(f"[bold]{comparison['title']}", "", "")
         for row in comparison["contenders"]:
             table.add_row(row["contender"], f"{1e3 * row['seconds']:.3g}", f"{row['speed_up']:.2f}")
     Console().print(table)
-    return 0
 
 
 @command(MACHINE)
-def info(*, json: Json = False) -> int:
+def info(*, json: Json = False) -> None:
     """Show versions, threads, device, LSTM kernel and data folder.
 
     Examples:
@@ -201,10 +194,10 @@ def info(*, json: Json = False) -> int:
     del facts["command"]
     if json:
         print_json(facts)
-    for name, value in {} if json else facts.items():
+        return
+    for name, value in facts.items():
         text = ", ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
         print(f"{name:<10}{text}")
-    return 0
 
 
 def _find_environment() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from auxrnn.cli.commands import PAPER, Flag, Json, command, print_json, say
+from auxrnn.cli.commands import PAPER, Flag, Json, command, print_json, run, say
 from auxrnn.config import ScaleName
 from auxrnn.errors import UsageError, nearest
 
@@ -26,7 +26,7 @@ NARROWEST = 100
 
 
 @command(PAPER)
-def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, json: Json = False) -> int:
+def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, json: Json = False) -> None:
     """See the method work on handwritten digits, in minutes.
 
     Trains four networks side by side with the same number of updates: an LSTM with full back-propagation, one whose
@@ -51,7 +51,7 @@ def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, j
     seconds = sum(row.seconds for row in rows)
     if json:
         print_json({row.name: row.accuracy for row in rows} | {"seconds": seconds})
-        return 0
+        return
     title = "Handwritten digits, pixel by pixel"
     table = Table("network", "steps of gradient", "updates", "test accuracy %", title=title)
     for row in rows:
@@ -59,7 +59,6 @@ def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, j
         table.add_row(row.title, window, f"{schedule.pretrain_steps} + {schedule.train_steps}", f"{row.accuracy:.1f}")
     Console().print(table)
     print(f"{describe_seconds(seconds)} of training in all; open {page} in a browser")
-    return 0
 
 
 @command(PAPER, words="[NAMES...]")
@@ -113,13 +112,15 @@ def reproduce(
     torch.set_num_threads(1)
     if list:
         if names:
-            return _list_runs(_find_names(names), *choose(scale), is_json=json)
-        return _list_experiments([choose(name) for name in get_args(ScaleName)], is_json=json)
+            _list_runs(_find_names(names), *choose(scale), is_json=json)
+        else:
+            _list_experiments([choose(name) for name in get_args(ScaleName)], is_json=json)
+        return 0
     found, (chosen, folders) = _find_names(names), choose(scale)
     try:
         code = _work(found, chosen, folders, workers=workers)
     finally:
-        # Also what was stopped leaves tables of all that is done.
+        # An interrupted command also leaves tables of all that is done.
         outcomes = _keep(found, chosen, folders)
     console = Console()
     console.width = max(console.width, NARROWEST)
@@ -161,7 +162,7 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
     from auxrnn.experiments.catalog import find_jobs
     from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds
     from auxrnn.experiments.jobs import plan
-    from auxrnn.experiments.runner import Display, Runner
+    from auxrnn.experiments.runner import Display, Runner, run_command
     from auxrnn.runs import find_device
     from auxrnn.training.cost import find_free_memory
 
@@ -171,20 +172,18 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
         say(f"all {len(jobs)} runs are done already")
         return 0
     say(f"{len(jobs)} runs, {sum(folders.is_done(job.name) for job in jobs)} of them done already; {workers} at a time")
-    if scale.name == "smoke":
-        display = Display(tasks, folders, Console(stderr=True))
-        failures = Runner(folders, HereExecutor(), workers=1, display=display, command=_run_here).run(tasks)
-    else:
-        display = Display(tasks, folders, Console(stderr=True), seconds=estimate_seconds(tasks, folders))
-        with ThreadPoolExecutor(workers) as executor:
-            failures = Runner(
-                folders,
-                executor,
-                workers=workers,
-                display=display,
-                needs=lambda task: estimate_bytes(task.config),
-                free=find_free_memory(torch.device(find_device())),
-            ).run(tasks)
+    is_smoke = scale.name == "smoke"
+    seconds = {} if is_smoke else estimate_seconds(tasks, folders)
+    with HereExecutor() if is_smoke else ThreadPoolExecutor(workers) as executor:
+        failures = Runner(
+            folders,
+            executor,
+            workers=1 if is_smoke else workers,
+            display=Display(tasks, folders, Console(stderr=True), seconds=seconds),
+            command=_run_here if is_smoke else run_command,
+            needs=lambda task: estimate_bytes(task.config),
+            free=find_free_memory(torch.device(find_device())),
+        ).run(tasks)
     if failures:
         name, reason = next(iter(failures.items()))
         more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
@@ -203,56 +202,54 @@ class HereExecutor(Executor):
 
 
 def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
-    from auxrnn.cli import run
-
-    with contextlib.ExitStack() as stack:
-        said = stack.enter_context(log.open("a"))
-        result = said if out is None else stack.enter_context(out.open("w"))
-        stack.enter_context(contextlib.redirect_stdout(result))
-        stack.enter_context(contextlib.redirect_stderr(said))
+    with (
+        log.open("a") as said,
+        log.open("a") if out is None else out.open("w") as result,
+        contextlib.redirect_stdout(result),
+        contextlib.redirect_stderr(said),
+    ):
         code = run(words)
     if code == STOPPED:
         raise KeyboardInterrupt
     return code
 
 
-def _list_runs(names: Sequence[str], scale: "Scale", folders: "Folders", *, is_json: bool) -> int:
+def _list_runs(names: Sequence[str], scale: "Scale", folders: "Folders", *, is_json: bool) -> None:
     from auxrnn.experiments.estimates import list_runs
     from auxrnn.progress import describe_seconds
 
     listed = list_runs(names, scale, folders)
     if is_json:
         print_json({"runs": [run._asdict() for run in listed]})
-    for run in [] if is_json else listed:
-        state = f"{'done in' if run.is_done else 'about'} {describe_seconds(run.seconds)}"
-        print(f"{run.place:<34} {state:<24} {run.name}")
-    return 0
+        return
+    for each in listed:
+        state = f"{'done in' if each.is_done else 'about'} {describe_seconds(each.seconds)}"
+        print(f"{each.place:<34} {state:<24} {each.name}")
 
 
-def _list_experiments(scales: Sequence[tuple["Scale", "Folders"]], *, is_json: bool) -> int:
+def _list_experiments(scales: Sequence[tuple["Scale", "Folders"]], *, is_json: bool) -> None:
     """Print every experiment at every scale: its runs, what is done, and the time of what is left."""
     from auxrnn.experiments.catalog import EXPERIMENTS, find_title
     from auxrnn.experiments.estimates import list_runs
     from auxrnn.progress import describe_seconds
 
+    def show(text: str) -> None:
+        if not is_json:
+            print(text, flush=True)
+
     summaries = []
     for name in EXPERIMENTS:
-        title = find_title(name)[0]
-        if not is_json:
-            print(f"{name:<11}{title}")
+        title, _ = find_title(name)
+        show(f"{name:<11}{title}")
         for scale, folders in scales:
             listed = list_runs([name], scale, folders)
             left = [run.seconds for run in listed if not run.is_done]
             counts = {"num_runs": len(listed), "num_done": len(listed) - len(left), "seconds_left": sum(left)}
             summaries.append({"name": name, "title": title, "scale": scale.name} | counts)
             time_left = f"{len(left)} left, about {describe_seconds(sum(left))} on one worker" if left else "all done"
-            if not is_json:
-                print(
-                    f"{'':<11}{scale.name:<7}{len(listed):>4} runs, {counts['num_done']} done; {time_left}", flush=True
-                )
+            show(f"{'':<11}{scale.name:<7}{len(listed):>4} runs, {counts['num_done']} done; {time_left}")
     if is_json:
         print_json({"experiments": summaries})
-    return 0
 
 
 @command(PAPER)
@@ -264,7 +261,7 @@ def report(
     pictures: Path | None = None,
     tables: Path | None = None,
     json: Json = False,
-) -> int:
+) -> None:
     """Make one HTML page of all that was reproduced.
 
     It shows all tables and figures with our numbers beside the paper's, which claims hold, and what each cost. It
@@ -299,12 +296,11 @@ def report(
         _write_pictures(pictures, outcomes)
     if tables is not None:
         _write_tables(tables, outcomes)
-    verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     if json:
+        verdicts = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
         print_json({"page": str(path), "claims": dict(verdicts)})
     else:
         print(path)
-    return 0
 
 
 def _write_tables(folder: Path, outcomes: Sequence["Outcome"]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auxrnn.cli.commands import USE, Json, command, load_data, print_json, say
-from auxrnn.cli.layers import ConfigOption, RecipeOption, add_layers
+from auxrnn.cli.commands import USE, ConfigOption, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.errors import RunError, UsageError
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
@@ -24,7 +23,7 @@ LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
 
 
-@command(USE, layers=(add_layers,))
+@command(USE, has_layers=True)
 def train(
     run: RunConfig,
     *,
@@ -87,7 +86,7 @@ def train(
     session = open_session(config, dataset, prepared, folder)
     _check_memory(session)
     create(config, prepared, folder, pretrained=pretrained)
-    _announce_data(config, dataset, prepared)
+    _announce_data(session, dataset, prepared)
     _announce(session, minutes=minutes)
     return _train_to_end(session, folder, is_json=json)
 
@@ -120,7 +119,7 @@ def _find_minutes(run: RunConfig, minutes: float | None, *, is_fast: bool) -> fl
     """Return the budget of a run; None where its length is given in updates or passes, or is the paper's."""
     schedule = run.schedule
     lengths = (schedule.pretrain_steps, schedule.pretrain_epochs, schedule.train_steps, schedule.train_epochs)
-    has_length = any(length is not None for length in lengths)
+    has_length = lengths != (None,) * 4
     if minutes is None:
         return DEFAULT_MINUTES if is_fast and not has_length else None
     if not 0 < minutes < math.inf:
@@ -161,19 +160,17 @@ def _check_memory(session: "Session") -> None:
     )
 
 
-def _announce_data(config: RunConfig, dataset: "Dataset", prepared: "Prepared") -> None:
+def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared") -> None:
     """Say what was understood of the data, and how it is divided."""
     from auxrnn.data import summary
-    from auxrnn.data.datasets import make_splits
     from auxrnn.data.splits import drawn_parts
 
-    drawn = drawn_parts(dataset.table, config.data)
+    data, train = session.config.data, session.pretrain_batches.split
+    drawn = drawn_parts(dataset.table, data)
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
-    train = make_splits(dataset, prepared.division, prepared.card.format).train
-    lengths = summary.measure_lengths(train.length_N)
-    say(f"{config.data.data}: {dataset.facts.description}")
+    say(f"{data.data}: {dataset.facts.description}")
     division, num_classes = summary.describe_division(dataset, prepared.division), len(dataset.facts.class_names)
-    say(f"{division}{how}; {num_classes} classes; {lengths}")
+    say(f"{division}{how}; {num_classes} classes; {summary.measure_lengths(train.length_N)}")
     for line in (summary.describe_alphabet(prepared.card.format, train), summary.describe_skipped(dataset)):
         if line:
             say(line)
@@ -185,7 +182,7 @@ def _announce(session: "Session", *, minutes: float | None) -> None:
     from auxrnn.progress import describe_seconds
     from auxrnn.training.cost import estimate_time, find_longest
 
-    config, seconds = session.config, estimate_time(session).seconds
+    config, seconds, longest = session.config, estimate_time(session).seconds, find_longest(session)
     model, window = config.model.model, config.loss.supervised_window
     reach = window if PRESETS[model].is_recurrent and window != "full" else "all"
     system = name_system(model, config.loss.objective)
@@ -206,8 +203,8 @@ def _announce(session: "Session", *, minutes: float | None) -> None:
             " --length) or another model take less (`auxrnn cost` compares them); a stopped run can be resumed"
         )
     length: Window = decided(config.segments.segment_length)
-    if config.loss.objective != "none" and length != "full" and length >= find_longest(session):
-        say(f"segments of {length} are longer than the data: clipped to {find_longest(session) - 1}")
+    if config.loss.objective != "none" and length != "full" and length >= longest:
+        say(f"segments of {length} are longer than the data: clipped to {longest - 1}")
 
 
 def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:

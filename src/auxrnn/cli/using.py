@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from auxrnn.cli.commands import USE, FinishedRun, Flag, Json, WeightsOption, command, print_json, say
-from auxrnn.config import SplitName
+from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
+from auxrnn.config import SplitName, Weights
 from auxrnn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from auxrnn.runs import TrainedRun
     from auxrnn.training.evaluate import Evaluation
 
+FinishedRun = Annotated[Path, Parameter(help="Run folder of a finished run.")]
+WeightsOption = Annotated[
+    Weights | None,
+    Parameter(help="The final weights, or the best on the validation split (default: the best, if the run has one)."),
+]
 MOST_COLUMNS = 12
 BATCH_SIZE = 64
 
@@ -32,7 +37,7 @@ def evaluate(
     weights: WeightsOption = None,
     data_dir: Path | None = None,
     json: Json = False,
-) -> int:
+) -> None:
     """Show accuracy, confusion and recall of a finished run.
 
     Args:
@@ -49,19 +54,18 @@ def evaluate(
     trained = runs.load_run(run, weights=weights)
     examples = runs.load_split(run, split, data_dir=data_dir)
     evaluation = evaluate_on(trained.network, in_order(examples.select(by_length(examples)), BATCH_SIZE))
-    scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
     if json:
+        scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
         counts = {"examples": evaluation.num_examples, "confusion": evaluation.confusion_CC.tolist(), "recall": recall}
         print_json({"weights": trained.weights} | scores | counts)
-        return 0
+        return
     _say_weights(trained)
-    shown = (
-        "accuracy {accuracy:.2f} %   balanced {balanced_accuracy:.2f} %   macro F1 {macro_f1:.2f} %   loss {loss:.4f}"
+    print(
+        f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %   macro F1"
+        f" {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples"
     )
-    print(f"{shown.format(**scores)}   {evaluation.num_examples} examples")
     _print_confusion(trained.card.class_names, evaluation)
-    return 0
 
 
 @command(USE, words="RUN FILES...")
@@ -72,7 +76,7 @@ def predict(
     text_column: str | None = None,
     stream: Flag = False,
     json: Json = False,
-) -> int:
+) -> None:
     """Show classes and probabilities of new sequences.
 
     Args:
@@ -97,21 +101,22 @@ def predict(
 
     trained = runs.load_run(run, weights=weights)
     if stream:
-        return _predict_stream(trained, is_json=json)
+        _predict_stream(trained, is_json=json)
+        return
     _say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
     for path in files:
         for inputs in read_inputs(path, trained.card.format, text_column=text_column, problems=problems):
             unknown += count_unknown(inputs.split, trained.card.format)
-            classified = _classify(trained, inputs)
-            rows += classified if json else []
-            for row in [] if json else classified:
-                print(f"{row['file']}\t{row['class']}\t{max(row['probabilities'].values()):.4f}")
+            for row in _classify(trained, inputs):
+                if json:
+                    rows.append(row)
+                else:
+                    _print_answer(row)
     _report_inputs(problems, unknown)
     if json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
-    return 0
 
 
 def _report_inputs(problems: "Problems", unknown: Counter[str]) -> None:
@@ -152,16 +157,20 @@ def _classify(trained: "TrainedRun", inputs: "Inputs") -> list[dict[str, Any]]:
     batches = in_order(inputs.split.select(order), BATCH_SIZE)
     probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
     rows = zip(inputs.names, probability_NC, strict=True)
-    return [{"file": name} | _answer(trained, probability_C) for name, probability_C in rows]
+    return [_answer(trained, probability_C, file=name) for name, probability_C in rows]
 
 
-def _answer(trained: "TrainedRun", probability_C: list[float]) -> dict[str, Any]:
-    names = trained.card.class_names
-    likeliest = names[probability_C.index(max(probability_C))]
-    return {"class": likeliest, "probabilities": dict(zip(names, probability_C, strict=True))}
+def _answer(trained: "TrainedRun", probability_C: list[float], **place: str | int) -> dict[str, Any]:
+    probabilities = dict(zip(trained.card.class_names, probability_C, strict=True))
+    return place | {"class": max(probabilities, key=probabilities.__getitem__), "probabilities": probabilities}
 
 
-def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> int:
+def _print_answer(row: dict[str, Any]) -> None:
+    place = row.get("file", row.get("step"))
+    print(f"{place}\t{row['class']}\t{max(row['probabilities'].values()):.4f}", flush=True)
+
+
+def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
     from auxrnn.streaming import Stream
 
     stream, step = Stream(trained.network), 0
@@ -172,12 +181,8 @@ def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> int:
             step = 0
             continue
         step += 1
-        row = {"step": step} | _answer(trained, stream.step([values])[0].tolist())
-        if is_json:
-            print_json(row)
-        else:
-            print(f"{step}\t{row['class']}\t{max(row['probabilities'].values()):.4f}", flush=True)
-    return 0
+        row = _answer(trained, stream.step([values])[0].tolist(), step=step)
+        (print_json if is_json else _print_answer)(row)
 
 
 def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
