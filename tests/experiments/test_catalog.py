@@ -52,7 +52,7 @@ def differing(values, **expected):
 
 def test_the_catalog_has_the_six_tables_and_the_four_figures_with_numbers():
     names = [*(f"table{number}" for number in range(1, 7)), *(f"figure{number}" for number in range(3, 7))]
-    assert list(PAGE_ORDER) == [*names, "mnist784", "few_labels"]
+    assert list(PAGE_ORDER) == [*names, "few_labels"]
     for name in names:
         assert find_title(name)[0].startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
 
@@ -149,7 +149,7 @@ def test_at_the_papers_scale_the_unrestricted_r_lstm_has_two_layers_of_512_units
     assert differing(values, **large, supervised_window="full", joint=False) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("table1", "mnist784", "few_labels")])
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("table1", "few_labels")])
 def test_on_a_desk_all_runs_of_a_table_have_the_same_number_of_updates(name):
     schedules = [job.config.schedule for job in jobs_of(name, DESK_SCALE)]
     updates = {(schedule.pretrain_steps or 0) + schedule.train_steps for schedule in schedules}
@@ -157,24 +157,9 @@ def test_on_a_desk_all_runs_of_a_table_have_the_same_number_of_updates(name):
     assert name == "figure3" or updates == {DESK_SCALE.schedule.num_updates}
 
 
-def test_on_a_desk_one_pair_of_runs_has_the_papers_own_size():
-    plain, helped = (job.config for job in EXPERIMENTS["mnist784"].runs(DESK_SCALE))
-    published = {"image_size": None, "hidden_size": 128, "supervised_window": 300}
-    assert differing(flatten(plain), **published, objective="none", train_epochs=5.0) == {}
-    auxiliary = {"objective": "reconstruct", "auxiliary_window": 300, "segment_length": 600}
-    assert differing(flatten(helped), **published, **auxiliary, pretrain_epochs=2.0, train_epochs=3.0) == {}
-
-
-def test_at_the_papers_scale_that_pair_is_the_one_of_table_2():
-    names = {job.name for job in EXPERIMENTS["mnist784"].runs(PAPER_SCALE)}
-    assert len(names) == 2
-    assert names <= {job.name for job in EXPERIMENTS["table2"].runs(PAPER_SCALE)}
-
-
 def test_what_is_said_of_the_settings_is_what_the_runs_have():
     folders = Folders(Path("none"), Path("none"))
     settings = {name: dict(find_outcome(name, DESK_SCALE, folders).settings) for name in EXPERIMENTS}
-    assert settings["mnist784"]["batch size"] == "32"
     assert settings["table6"]["hidden size"] == "64"
     assert "hidden size" not in settings["table5"]
     assert "hidden size 128" in settings["table5"][table5.R_LARGE]

@@ -12,7 +12,6 @@ from auxrnn.experiments import (
     figure4,
     figure5,
     figure6,
-    mnist784,
     table1,
     table2,
     table3,
@@ -41,10 +40,10 @@ class Experiment(Protocol):
 
 _MODULES: tuple[Experiment, ...] = (
     *(table1, table2, figure5, figure3, figure4, figure6, table6, table3, table4, table5),
-    *(mnist784, few_labels),
+    few_labels,
 )
 EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
-NOT_IN_THE_PAPER = ("mnist784", "few_labels")
+NOT_IN_THE_PAPER = ("few_labels",)
 PAGE_ORDER = sorted(EXPERIMENTS, key=lambda name: (name in NOT_IN_THE_PAPER, name[0] == "f", name))
 """Tables, figures, then the rest."""
 ALWAYS_SHOWN = ("hidden_size", "batch_size", "optimizer", "lr")

@@ -87,8 +87,6 @@ class Scale(NamedTuple):
     """Sides of dogs whose updates are timed."""
     timed_settings: Mapping[str, Mapping[str, Any]] = NOTHING
     """What is different in an update that is timed, by model."""
-    paper_size: Mapping[str, Mapping[str, Any]] = NOTHING
-    """Settings by row of MNIST at the paper's own size, where Table 2 is smaller."""
     segment_length: int | None = None
     """Steps of a single segment and of the window of its loss, where these are not the paper's 600 and 300."""
 
