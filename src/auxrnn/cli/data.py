@@ -49,7 +49,7 @@ def list_(*, data_dir: Path | None = None, json: Json = False) -> int:
     from rich.table import Table
 
     from auxrnn.data.catalog import DATASETS
-    from auxrnn.data.local_files import is_at_hand
+    from auxrnn.data.spec import is_at_hand
     from auxrnn.files import cache_dir, describe_bytes
 
     at_hand = {name: is_at_hand(spec, data_dir) for name, spec in DATASETS.items()}

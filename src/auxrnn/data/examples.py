@@ -38,12 +38,11 @@ MOST_KEPT = 1000
 
 
 class ExampleError(ValueError):
-    """What is wrong with one example ("has 2 columns where ..."), and what to do about it."""
+    """What is wrong with one example ("has 2 columns where ..."), and the cure; without one it is skipped."""
 
-    def __init__(self, what: str, cure: str) -> None:
-        super().__init__(f"{what}; {cure}")
-        self.what = what
-        self.cure = cure
+    def __init__(self, what: str, cure: str | None = None) -> None:
+        super().__init__(what if cure is None else f"{what}; {cure}")
+        self.what, self.cure = what, cure
 
 
 class Example(NamedTuple):
@@ -109,6 +108,17 @@ class Problems:
             self.refused.append(sentence)
 
     @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Refuse the example at a place, or skip it, if reading it raises `ExampleError`."""
+        try:
+            yield
+        except ExampleError as error:
+            if error.cure is None:
+                self.skip(place, error.what)
+            else:
+                self.refuse(place, error.what, error.cure)
+
+    @contextmanager
     def noting_errors(self) -> Iterator[None]:
         """Let a patient reader go on after a file that cannot be read any further."""
         try:
@@ -123,6 +133,22 @@ class Problems:
         self.num_skipped += 1
         if len(self.skipped) < MOST_KEPT:
             self.skipped.append(f"{place} {what}")
+
+
+@contextmanager
+def refusing_damage(place: str | Path, cure: str, *, kind: str = "") -> Iterator[None]:
+    """Raise `RunError` for anything that goes wrong: libraries report damage by many kinds of exceptions."""
+    try:
+        yield
+    except RunError:
+        raise
+    except Exception as error:
+        raise RunError(f"{place} cannot be read{kind and f' as {kind}'} ({describe_damage(error)}); {cure}") from error
+
+
+def describe_damage(error: Exception) -> str:
+    """Return why a file cannot be read: what the system says, otherwise that its content is wrong."""
+    return (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
 
 
 class Understood(NamedTuple):

@@ -44,7 +44,7 @@ def _find_data(config: DataConfig) -> Source:
     """Return the source for a dataset's name or a path; a name wins over a file of that name."""
     name = config.data
     if name in DATASETS:
-        return DATASETS[name].open(config)
+        return DATASETS[name].open(DATASETS[name], config)
     path = Path(name).expanduser()
     if not path.exists():
         raise UsageError(

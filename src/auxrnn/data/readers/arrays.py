@@ -154,16 +154,10 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
             rows = (row for block in read_blocks(split.x) for row in block)
             for index, row in enumerate(rows):
                 place = f"{split.x.place}, example {index}"
-                try:
+                with problems.at(place):
                     value_TD = _to_numbers(row, None if split.length_N is None else int(split.length_N[index]))
                     label = None if split.label_N is None else _to_label(split.label_N, index)
-                except ExampleError as error:
-                    problems.refuse(place, error.what, error.cure)
-                    continue
-                if len(value_TD):
                     yield Example(value_TD, label, place, split.part)
-                else:
-                    problems.skip(place, "is empty")
 
 
 def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[np.ndarray, "T D"]:
@@ -172,6 +166,8 @@ def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[n
         raise ExampleError(
             f"has the length {length}", f"give it a length from 1 to {len(row)}, the steps that are there"
         )
+    if length == 0:
+        raise ExampleError("is empty")
     raw_TD = row[:length].reshape(-1, math.prod(row.shape[1:]))
     with np.errstate(over="ignore"):
         value_TD = np.array(raw_TD, dtype=np.float32, order="C")

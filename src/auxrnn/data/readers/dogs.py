@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from auxrnn.data.examples import Part, Problems, Source
+from auxrnn.data.examples import Part, Problems, Source, refusing_damage
 from auxrnn.data.folders import Names, Tree, find_files, printable
 from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, Album, ImageOptions, Picture, album_source
 
@@ -76,7 +76,7 @@ def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
 
 def read_list(path: Path, problems: Problems) -> dict[Names, int]:
     """Return the files on a list, by their names below `Images`, with the number of each one's breed."""
-    try:
+    with problems.noting_errors(), refusing_damage(printable(path), GET_AGAIN, kind="a list of images"):
         variables = read_matlab(path.read_bytes())
         files, labels = variables.get("file_list"), variables.get("labels")
         if not isinstance(files, list) or not isinstance(labels, np.ndarray):
@@ -85,11 +85,8 @@ def read_list(path: Path, problems: Problems) -> dict[Names, int]:
         for names in listed:
             if len(names) < 2 or {"", ".", ".."} & set(names) or any("\0" in name for name in names):
                 raise ValueError(f"{names} is no file below {IMAGES}")
-    except (OSError, ValueError, OverflowError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
-        problems.refuse(printable(path), f"cannot be read as a list of images ({why})", GET_AGAIN)
-        return {}
-    return listed
+        return listed
+    return {}
 
 
 def read_matlab(content: bytes) -> dict[str, Variable]:

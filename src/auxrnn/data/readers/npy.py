@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Shaped
 from numpy.lib import format as npy
 
+from auxrnn.data.examples import refusing_damage
 from auxrnn.data.folders import printable
 from auxrnn.errors import RunError
 
@@ -26,6 +27,7 @@ BLOCK_BYTES = 2**22
 LARGEST_BLOCK = 2**30
 """How many bytes of an .npz are loaded at once, where it cannot be read in smaller blocks."""
 LARGEST_UNPACKED, SUSPICIOUS_UNPACKED, SUSPICIOUS_RATIO = 2**36, 2**30, 1000
+SAVE_AGAIN = "save it with numpy again"
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -51,7 +53,7 @@ class StoredArray(NamedTuple):
 
 def list_keys(path: Path) -> list[str]:
     """Return the names of the arrays in an .npz; raise `RunError` for a zip bomb."""
-    with _telling_damage(str(path)), zipfile.ZipFile(path) as archive:
+    with refusing_damage(path, SAVE_AGAIN), zipfile.ZipFile(path) as archive:
         packed, unpacked = path.stat().st_size, sum(member.file_size for member in archive.infolist())
         is_bomb = unpacked > SUSPICIOUS_UNPACKED and unpacked > SUSPICIOUS_RATIO * packed
         if is_bomb or unpacked > LARGEST_UNPACKED:
@@ -63,7 +65,7 @@ def list_keys(path: Path) -> list[str]:
 def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
     """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
     place = str(path) if key is None else printable(f"{path}, {key}")
-    with _telling_damage(place), _open_bytes(path, key) as (file, size), warnings.catch_warnings():
+    with refusing_damage(place, SAVE_AGAIN), _open_bytes(path, key) as (file, size), warnings.catch_warnings():
         # Numpy warns about headers written by Python 2, which are fine.
         warnings.simplefilter("ignore")
         # It would also trust the length of the header and read as much; these first bytes hold any honest one.
@@ -75,7 +77,7 @@ def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredA
         raise RunError(f"{place} holds {what}; {cure}")
     if size != found.offset + found.num_bytes or min(shape, default=0) < 0:
         what = f"its header says {found.offset + found.num_bytes:,} bytes and it has {size:,}"
-        raise RunError(f"{place} is damaged ({what}); save it with numpy again")
+        raise RunError(f"{place} is damaged ({what}); {SAVE_AGAIN}")
     if not found.num_bytes or not shape:
         raise RunError(f"{place} has no entries, with the shape {list(shape)}; {cure}")
     return found
@@ -90,7 +92,7 @@ def load_array(stored: StoredArray) -> Shaped[np.ndarray, "..."]:
 def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
     """Yield some entries of the first axis at a time; an .npy is mapped as one block, which takes no memory."""
     place, path, key, shape, dtype, order, offset = stored
-    with _telling_damage(place):
+    with refusing_damage(place, SAVE_AGAIN):
         if key is None:
             # A memmap is several times slower to index than the plain array that it is.
             yield np.memmap(path, dtype, "r", offset, shape, order).view(np.ndarray)
@@ -106,17 +108,6 @@ def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
                 num_read = min(step, shape[0] - start)
                 block = np.frombuffer(file.read(num_read * row_bytes), dtype)
                 yield block.reshape((num_read, *shape[1:]), order=order)
-
-
-@contextmanager
-def _telling_damage(place: str) -> Iterator[None]:
-    try:
-        yield
-    except RunError:
-        raise
-    except Exception as error:  # numpy and zipfile report damage by many kinds of exception
-        why = (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
-        raise RunError(f"{place} cannot be read ({why}); save it with numpy again") from error
 
 
 @contextmanager

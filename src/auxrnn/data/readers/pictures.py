@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Shaped, UInt8
 from PIL import ExifTags, Image
 
-from auxrnn.data.examples import ExampleError
+from auxrnn.data.examples import ExampleError, describe_damage
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
 from auxrnn.data.readers.npy import list_keys, load_array, open_array
 from auxrnn.errors import RunError
@@ -181,8 +181,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise ExampleError(f"has more than {MOST_PIXELS:,} pixels", "make it smaller") from error
     except Exception as error:  # pillow reports damage by many kinds of exception
-        why = error.strerror if isinstance(error, OSError) else None
-        raise _unreadable(why or "it is damaged or of another kind") from error
+        raise _unreadable(describe_damage(error)) from error
 
 
 def _unreadable(why: str) -> ExampleError:

@@ -112,15 +112,9 @@ def _read_examples(files: Sequence[TableFile], form: TextFormat, problems: Probl
         with problems.noting_errors():
             for number, record in _read_rows(file, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
-                try:
+                with problems.at(place):
                     text, label = _pick(record, file.layout)
-                except ExampleError as error:
-                    problems.refuse(place, error.what, error.cure)
-                    continue
-                if text.strip():
                     yield Example(form.to_values(text), label, place, file.part)
-                else:
-                    problems.skip(place, "has no text")
         if is_empty and problems.num_refused == num_refused:
             problems.refuse(str(file.path), "has no rows", "give it at least one")
 
@@ -145,6 +139,8 @@ def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
             raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
     label = None if layout.label is None else to_label(cells[layout.label])
+    if not joined.strip():
+        raise ExampleError("has no text")
     if "\0" in joined or LONE_SURROGATE.search(joined + (label or "")):
         raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
     return joined, label
