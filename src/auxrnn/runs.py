@@ -40,11 +40,11 @@ from auxrnn.config import (
 )
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.datasets import Dataset, make_splits
+from auxrnn.data.datasets import Dataset
 from auxrnn.data.formats import Format, from_plain, make_encoding, step_kind, to_plain
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split
-from auxrnn.data.splits import Division, divide, is_drawn
+from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
 from auxrnn.data import datasets
-from auxrnn.data.collect import Table
-from auxrnn.data.datasets import load_sources
+from auxrnn.data.datasets import Table, load_sources
 from auxrnn.data.examples import Example, Source, Understood
 from auxrnn.data.folders import find_files
 from auxrnn.data.formats import SeriesFormat, TextFormat

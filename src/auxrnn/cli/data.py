@@ -9,10 +9,10 @@ from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_js
 from auxrnn.config import DataConfig, RunConfig
 
 if TYPE_CHECKING:
+    from auxrnn.data.checks import Findings
     from auxrnn.data.datasets import Dataset
     from auxrnn.data.formats import Format
     from auxrnn.data.sequences import Split
-    from auxrnn.data.summary import Findings
     from auxrnn.report.data_pictures import Shown
 
 MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
@@ -98,9 +98,9 @@ def check(config: DataConfig, *, json: Json = False) -> int:
     Examples:
         auxrnn data check reviews.csv --label-column stars
     """
-    from auxrnn.data import summary
+    from auxrnn.data import checks
 
-    findings = summary.check(config)
+    findings = checks.check(config)
     if json:
         print_json(_to_plain(findings))
     else:
@@ -121,7 +121,7 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> int:
         auxrnn data show mnist --out mnist.png
     """
     from auxrnn import runs
-    from auxrnn.data.datasets import make_splits
+    from auxrnn.data.splits import make_splits
     from auxrnn.files import write_aside
 
     settled = runs.settle(RunConfig(data=config))
@@ -136,7 +136,7 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> int:
 
 
 def _to_plain(findings: "Findings") -> dict[str, object]:
-    from auxrnn.data.summary import measure_lengths
+    from auxrnn.data.sequences import measure_lengths
 
     problems = findings.problems
     return {
@@ -153,7 +153,7 @@ def _to_plain(findings: "Findings") -> dict[str, object]:
 
 
 def _print_findings(name: str, findings: "Findings") -> None:
-    from auxrnn.data.summary import measure_lengths
+    from auxrnn.data.sequences import measure_lengths
 
     if findings.facts is not None:
         print(f"{name}: {findings.facts.description}")

@@ -163,18 +163,18 @@ def _check_memory(session: "Session") -> None:
 
 def _announce_data(config: RunConfig, dataset: "Dataset", prepared: "Prepared") -> None:
     """Say what was understood of the data, and how it is divided."""
-    from auxrnn.data import summary
-    from auxrnn.data.datasets import make_splits
-    from auxrnn.data.splits import drawn_parts
+    from auxrnn.data.formats import describe_alphabet
+    from auxrnn.data.sequences import measure_lengths
+    from auxrnn.data.splits import drawn_parts, make_splits
 
     drawn = drawn_parts(dataset.table, config.data)
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
     train = make_splits(dataset, prepared.division, prepared.card.format).train
-    lengths = summary.measure_lengths(train.length_N)
+    lengths = measure_lengths(train.length_N)
     say(f"{config.data.data}: {dataset.facts.description}")
-    division, num_classes = summary.describe_division(dataset, prepared.division), len(dataset.facts.class_names)
+    division, num_classes = prepared.division.describe(dataset.table), len(dataset.facts.class_names)
     say(f"{division}{how}; {num_classes} classes; {lengths}")
-    for line in (summary.describe_alphabet(prepared.card.format, train), summary.describe_skipped(dataset)):
+    for line in (describe_alphabet(prepared.card.format, train), dataset.facts.describe_skipped()):
         if line:
             say(line)
 

@@ -93,7 +93,8 @@ def predict(
     _check_files(files, is_stream=stream)
     from auxrnn import runs
     from auxrnn.data.examples import Problems
-    from auxrnn.data.inputs import count_unknown, read_inputs
+    from auxrnn.data.formats import count_unknown
+    from auxrnn.data.inputs import read_inputs
 
     trained = runs.load_run(run, weights=weights)
     if stream:

@@ -4,6 +4,7 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -203,6 +204,23 @@ def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
         found_V = np.bincount(value_K)
         count_V[: len(found_V)] += found_V
     return count_V
+
+
+def count_unknown(split: Split, form: Format) -> Counter[str]:
+    """Count the characters that are not in the alphabet of a network that reads texts."""
+    if not isinstance(form, TextFormat) or form.tokens == "bytes":
+        return Counter()
+    count_V = count_all_characters(split)
+    count_V[[ord(character) for character in form.alphabet or ""]] = 0
+    return Counter({chr(code): int(count_V[code]) for code in np.flatnonzero(count_V).tolist()})
+
+
+def describe_alphabet(form: Format, train: Split) -> str:
+    """Return the size of a text network's alphabet, and how much of the training data it does not cover."""
+    if not isinstance(form, TextFormat) or form.alphabet is None:
+        return ""
+    unknown, total = count_unknown(train, form).total(), int(train.length_N.sum())
+    return f"alphabet of {len(form.alphabet)} characters; {100 * unknown / total:.2f} % of the text is not in it"
 
 
 def adopt(form: Format, other: Format) -> Format:

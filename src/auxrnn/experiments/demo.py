@@ -19,7 +19,7 @@ from rich.console import Console
 from auxrnn import runs
 from auxrnn.config import RunConfig, Window, to_flags, unflatten
 from auxrnn.data import datasets
-from auxrnn.data.summary import count_parts
+from auxrnn.data.datasets import count_parts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
