@@ -17,7 +17,7 @@ from PIL import ExifTags, Image
 
 from auxrnn.data.examples import ExampleError, describe_damage
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.readers.npy import list_keys, load_array, open_array
+from auxrnn.data.readers.arrays import list_keys, load_array, open_array
 from auxrnn.errors import RunError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP", "TIFF")
