@@ -15,10 +15,10 @@ import numpy as np
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
+from auxrnn.data.folders import PICTURE_SUFFIXES
 from auxrnn.data.formats import Format, TextFormat, make_encoding
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.readers.pictures import read_image_file
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
 from auxrnn.data.sources import find_source

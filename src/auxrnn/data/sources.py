@@ -9,9 +9,10 @@ from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.folders import PICTURE_SUFFIXES, has_pictures
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
@@ -71,7 +72,7 @@ def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: boo
         return _open_files(name, folder, config, has_labels)
     if files := _find_parts(folder):
         return _open_files(name, files, config, has_labels)
-    if find_image_folder(folder, has_labels=has_labels):
+    if has_pictures(folder, has_labels=has_labels):
         check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
         is_dogs = is_dogs_folder(folder) and has_labels
         return (dogs_source if is_dogs else image_folder_source)(name, folder, images)

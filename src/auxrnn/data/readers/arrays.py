@@ -253,9 +253,12 @@ def list_keys(path: Path) -> list[str]:
 def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
     """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
     place = str(path) if key is None else printable(f"{path}, {key}")
-    with refusing_damage(place, SAVE_AGAIN), _open_bytes(path, key) as (file, size), warnings.catch_warnings():
+    with (
+        refusing_damage(place, SAVE_AGAIN),
+        _open_bytes(path, key) as (file, size),
+        warnings.catch_warnings(action="ignore"),
+    ):
         # Numpy warns about headers written by Python 2, which are fine.
-        warnings.simplefilter("ignore")
         # It would also trust the length of the header and read as much; these first bytes hold any honest one.
         beginning = io.BytesIO(file.read(HEADER_BYTES))
         shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Shaped
 
 from auxrnn.data.examples import Part, Problems, Source, refusing_damage
-from auxrnn.data.folders import Names, Tree, find_files, printable
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, Album, ImageOptions, Picture, album_source
+from auxrnn.data.folders import Names, Tree, find_pictures, printable
+from auxrnn.data.readers.image_folder import Album, ImageOptions, Picture, album_source
 
 IMAGES = "Images"
 LISTS: dict[Part, str] = {"train": "lists/train_list.mat", "test": "lists/test_list.mat"}
@@ -44,7 +44,7 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
 
     The enlarged training set is an approximation: how the paper's 150,000 images were made is not known.
     """
-    tree = find_files(folder / IMAGES, suffixes=PICTURE_SUFFIXES)
+    tree = find_pictures(folder / IMAGES)
     kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
     files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
     return album_source(

@@ -104,17 +104,6 @@ def draw_crop(name: str, number: int, size: tuple[int, int]) -> Box:
     return left, top, right, bottom
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence pillow's warnings: what is wrong with a picture is said once, by name.
-
-    Warnings are switched for the whole process, so this belongs around threads, never inside one.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D"]:
     """Read an image (PNG, JPEG, ...), or one or many images in a .npy or .npz, as sequences for prediction.
 
@@ -145,7 +134,7 @@ def _as_examples(array: Pixels, shape: tuple[int, ...]) -> Pixels | None:
 
 def _read_picture(path: Path, form: ImageFormat) -> UInt8[np.ndarray, "H W C"]:
     try:
-        with quiet():
+        with warnings.catch_warnings(action="ignore"):
             image = decode(path, channels=form.channels)
     except ExampleError as error:
         raise RunError(f"{path} {error}") from error
