@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from auxrnn.data.formats import Format
 
 Part = Literal["train", "validation", "test", "unlabeled"]
-Plain = str | int | float | bool | None
 
 SPLIT_NAMES: dict[str, Part] = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -174,8 +173,8 @@ class Source(NamedTuple):
     """What the user called it: a dataset's name, or a path."""
     files: Sequence[Path]
     """All files that the examples depend on."""
-    options: Mapping[str, Plain]
-    """All else that they depend on, together with the name of the reader."""
+    options: Mapping[str, object]
+    """All else that they depend on, as plain values, together with the name of the reader."""
     read: Callable[[Problems, "Format | None"], Understood]
     """Open the files. With a format (for `--unlabeled`, `--test-data` and prediction), the examples fit it."""
     part: Part | None = None

@@ -68,18 +68,7 @@ class SeriesFormat(NamedTuple):
 
 
 Format = ImageFormat | TextFormat | SeriesFormat
-KINDS: dict[str, type[ImageFormat] | type[TextFormat] | type[SeriesFormat]] = {
-    "images": ImageFormat,
-    "texts": TextFormat,
-    "series": SeriesFormat,
-}
-
-
-class StepKind(NamedTuple):
-    """What a step is: a vector of `input_size` features, or a token of a vocabulary."""
-
-    input_size: int
-    vocabulary_size: int | None
+KINDS: dict[str, type[Format]] = {"images": ImageFormat, "texts": TextFormat, "series": SeriesFormat}
 
 
 def kind_of(form: Format) -> str:
@@ -94,17 +83,15 @@ def to_plain(form: Format) -> dict[str, Any]:
 
 def from_plain(values: dict[str, Any]) -> Format:
     """Return the format that `to_plain` was given; anything else raises ValueError, KeyError or TypeError."""
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
+    fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in values.items()}
     return KINDS[fields.pop("kind")](**fields)
 
 
-def step_kind(form: Format) -> StepKind:
-    """Return what a network must be able to read."""
+def step_sizes(form: Format) -> tuple[int, int | None]:
+    """Return how many numbers a step has, and the size of the vocabulary if they are tokens."""
     if isinstance(form, TextFormat):
-        return StepKind(1, form.vocabulary_size)
-    return StepKind(form.channels if isinstance(form, ImageFormat) else form.num_channels, None)
+        return 1, form.vocabulary_size
+    return form.channels if isinstance(form, ImageFormat) else form.num_channels, None
 
 
 def make_encoding(form: Format) -> Encoding:
@@ -229,13 +216,11 @@ def adopt(form: Format, other: Format) -> Format:
         raise UsageError(f"init_from is a run on {kind_of(other)}, and these are {kind_of(form)}; leave it out")
     if isinstance(form, TextFormat) and isinstance(other, TextFormat):
         if form.tokens != other.tokens:
-            raise UsageError(
-                f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}; give the same"
-            )
+            found = f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}"
+            raise UsageError(f"{found}; give the same")
         return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
         return form._replace(mean=other.mean, deviation=other.deviation)
-    assert isinstance(form, ImageFormat)
     return form
 
 

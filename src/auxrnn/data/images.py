@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from auxrnn.config import DataConfig
-from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood, refusing_damage
+from auxrnn.data.examples import Example, Part, Problems, Source, Understood, refusing_damage
 from auxrnn.data.spec import DatasetSpec, check_options, get_files
 from auxrnn.errors import UsageError
 
@@ -61,12 +61,6 @@ class ImageFormat(NamedTuple):
     def num_steps(self) -> int:
         """Length of a sequence."""
         return math.prod(self.size)
-
-    @property
-    def without_resizing(self) -> "ImageFormat":
-        """The same for images that have their final size already: only the permutation is left to do."""
-        height, width = self.size
-        return ImageFormat(height, width, self.channels, permutation=self.permutation)
 
 
 def to_sequences(images_NHWC: Images, image_format: ImageFormat) -> Sequences:
@@ -142,8 +136,7 @@ def image_source(
         names = {str(number): class_name for number, class_name in enumerate(spec.class_names)}
         return Understood(description, form, examples, num_examples, num_bytes, names)
 
-    plain: dict[str, Plain] = {"reader": spec.name, **form._asdict()}
-    return Source(spec.name, files, plain, understand)
+    return Source(spec.name, files, {"reader": spec.name, **form._asdict()}, understand)
 
 
 def read_idx_files(files: Sequence[Path]) -> Iterator[ImagePart]:

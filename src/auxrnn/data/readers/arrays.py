@@ -24,7 +24,6 @@ from auxrnn.data.examples import (
     Example,
     ExampleError,
     Part,
-    Plain,
     Problems,
     Source,
     Understood,
@@ -34,7 +33,6 @@ from auxrnn.data.examples import (
 from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_read
 
 Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]
@@ -109,16 +107,13 @@ def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
         return _understand(_open_splits(path, locations, has_labels=has_labels), problems, like)
 
     # The same files have parts when they are read as a folder, and none when one of them is named.
-    plain: dict[str, Plain] = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
-    return Source(name, list(files.values()), plain, read)
+    options = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
+    return Source(name, list(files.values()), options, read)
 
 
 def is_array_folder(folder: Path) -> bool:
     """Return whether a folder holds x.npy or x_train.npy."""
-    try:
-        return not {"x", "x_train"}.isdisjoint(_list_arrays(folder))
-    except OSError:
-        return False
+    return not {"x", "x_train"}.isdisjoint(_list_arrays(folder))
 
 
 def _list_arrays(folder: Path) -> dict[str, Path]:
@@ -129,12 +124,9 @@ def _find_files(path: Path) -> dict[str, Path]:
     """Return the files to read, by the names of their arrays; an .npz has its names inside."""
     if path.suffix.lower() == ".npz":
         return {"": path}
-    try:
-        if path.is_dir():
-            return {name: file for name, file in _list_arrays(path).items() if name in KNOWN}
-        others = _list_arrays(path.parent)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    if path.is_dir():
+        return {name: file for name, file in _list_arrays(path).items() if name in KNOWN}
+    others = _list_arrays(path.parent)
     # y_train.npy beside x_train.npy, NAME_y.npy beside NAME.npy.
     stem = path.stem.lower()
     before, after = ("", stem[1:]) if stem[:1] == "x" and stem[1:] in ENDINGS else (f"{stem}_", "")
@@ -209,9 +201,8 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
 def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[np.ndarray, "T D"]:
     """Return the steps before the padding; raise `ExampleError` unless all are finite 32-bit floats."""
     if length is not None and not 0 <= length <= len(row):
-        raise ExampleError(
-            f"has the length {length}", f"give it a length from 1 to {len(row)}, the steps that are there"
-        )
+        cure = f"give it a length from 1 to {len(row)}, the steps that are there"
+        raise ExampleError(f"has the length {length}", cure)
     if length == 0:
         raise ExampleError("is empty")
     raw_TD = row[:length].reshape(-1, math.prod(row.shape[1:]))

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
-from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Plain, Problems, Source, Understood
+from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Problems, Source, Understood
 from auxrnn.data.folders import Names, Tree, find_pictures, printable
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
@@ -86,7 +86,7 @@ def album_source(
     tree: Tree,
     options: ImageOptions,
     sort: Callable[[Problems], Album],
-    plain: Mapping[str, Plain],
+    plain: Mapping[str, object],
     files: Sequence[Path],
 ) -> Source:
     """Return pictures as a source, given how they are sorted into classes and parts.

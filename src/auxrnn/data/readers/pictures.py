@@ -112,7 +112,8 @@ def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D
     """
     is_array = path.suffix.lower() in (".npy", ".npz")
     pixels = _read_array(path) if is_array else _read_picture(path, form)
-    for source in (form, form.without_resizing):
+    # Of images that have their final size already, only the permutation is left to do.
+    for source in (form, ImageFormat(*form.size, form.channels, permutation=form.permutation)):
         images_NHWC = _as_examples(pixels, (source.height, source.width, source.channels))
         if images_NHWC is not None:
             return to_unit(to_sequences(images_NHWC, source))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
 from auxrnn.data.formats import Format, count_channels, fit_channels
 from auxrnn.data.readers.rows import read_lines
 from auxrnn.errors import RunError, UsageError
@@ -55,8 +55,8 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
         return Understood(description, form, _read_examples(opened, problems), None, num_bytes)
 
     parts = None if isinstance(files, Path) else ", ".join(files)
-    plain: dict[str, Plain] = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
-    return Source(name, [path for _part, path in paths], plain, read)
+    options = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
+    return Source(name, [path for _part, path in paths], options, read)
 
 
 def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
