@@ -5,7 +5,7 @@ from auxrnn.data.examples import Problems, Source, Understood
 from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options, get_files
 
 MAX_LENGTH = 1014
-# A user's own tables are taken as they are, so a part of the dataset will do.
+# A user's own tables are taken as they are, so a part of the dataset is enough.
 ARCHIVE = PublishedFile(
     name="dbpedia_csv.tgz",
     num_bytes=68_341_743,

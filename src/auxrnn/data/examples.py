@@ -45,7 +45,7 @@ class ExampleError(ValueError):
 
 
 class Example(NamedTuple):
-    """One sequence as it stands in a file, and its class by name; None where it has none.
+    """One sequence as its file has it, and its class by name; None where it has none.
 
     Values are code points `[T]` of a text (uint32), its bytes `[T]` (uint8), pixels `[T, D]` (uint8, or float32 from
     0 to 1) or numbers `[T, D]` (float32).

@@ -18,7 +18,7 @@ READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_co
 
 
 class Content(NamedTuple):
-    """A file that a user may have already; without a checksum, any file of that name will do."""
+    """A file that a user may have already; without a checksum, any file of that name is accepted."""
 
     name: str
     num_bytes: int | None = None

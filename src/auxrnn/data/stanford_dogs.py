@@ -25,7 +25,7 @@ LISTS = PublishedFile(
 
 
 def open_stanford_dogs(spec: DatasetSpec, config: DataConfig) -> Source:
-    """Return Stanford Dogs as a source; of a user's own copy some of the breeds will do."""
+    """Return Stanford Dogs as a source; a user's own copy may have only some of the breeds."""
     from auxrnn.data.readers.dogs import dogs_source  # noqa: PLC0415 - slow, and the list of datasets does without
     from auxrnn.data.readers.image_folder import ImageOptions  # noqa: PLC0415 - the same
 

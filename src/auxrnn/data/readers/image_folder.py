@@ -44,7 +44,7 @@ class ImageOptions(NamedTuple):
     image_size: int | None = None
     """Squeeze each image to a square of this side, whole; None: all must have one size, which is kept."""
     enlarge_to: int | None = None
-    """Add seeded crops of the training images until there are so many."""
+    """Add seeded crops of the training images until there are that many."""
     has_labels: bool = True
     """Whether folders are classes; if not, every picture counts, wherever it is, and has no label."""
 
@@ -91,7 +91,7 @@ def album_source(
 ) -> Source:
     """Return pictures as a source, given how they are sorted into classes and parts.
 
-    With `enlarge_to`, seeded crops follow each training picture until there are so many training examples. With a
+    With `enlarge_to`, seeded crops follow each training picture until there are that many training examples. With a
     format, pictures fit it, and none are cropped. Pictures that cannot be read are skipped and counted.
     """
     if options.image_size is not None and not 1 <= options.image_size <= MOST_SIDE:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from auxrnn.data.examples import Problems, refusing_damage
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_read
 
 MOST_CHARACTERS = 2**24
 """How long one field of a CSV file may be."""
@@ -58,18 +57,16 @@ def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
 
 def read_lines(path: Path, *, errors: str = "surrogateescape") -> Iterator[str]:
     """Yield the lines of a text file with their ends; bytes that are not UTF-8 become lone surrogates by default."""
-    try:
-        with path.open(encoding="utf-8-sig", errors=errors, newline="") as file:
-            for number in count(1):
-                line = file.readline(MOST_LINE_CHARACTERS + 1)
-                if len(line) > MOST_LINE_CHARACTERS:
-                    what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
-                    raise RunError(f"{path}, line {number} {what}; make it shorter")
-                if not line:
-                    return
-                yield line
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    cure = "check that it is there and that you may read it"
+    with refusing_damage(path, cure), path.open(encoding="utf-8-sig", errors=errors, newline="") as file:
+        for number in count(1):
+            line = file.readline(MOST_LINE_CHARACTERS + 1)
+            if len(line) > MOST_LINE_CHARACTERS:
+                what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
+                raise RunError(f"{path}, line {number} {what}; make it shorter")
+            if not line:
+                return
+            yield line
 
 
 def _read_csv(path: Path, problems: Problems, _columns: object, *, delimiters: str) -> Rows:
