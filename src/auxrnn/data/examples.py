@@ -107,12 +107,12 @@ class Problems:
             self.refused.append(sentence)
 
     @contextmanager
-    def at(self, place: str) -> Iterator[None]:
-        """Refuse the example at a place, or skip it, if reading it raises `ExampleError`."""
+    def at(self, place: str, *, can_skip: bool = False) -> Iterator[None]:
+        """Refuse the example at a place if reading it raises `ExampleError`; skip it if it can be, or has no cure."""
         try:
             yield
         except ExampleError as error:
-            if error.cure is None:
+            if can_skip or error.cure is None:
                 self.skip(place, error.what)
             else:
                 self.refuse(place, error.what, error.cure)

@@ -8,7 +8,7 @@ forgotten, so that memory does not grow with their number.
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -240,22 +240,14 @@ def _in_threads(
 
     A picture takes at most `num_bytes` of memory, which decides how many are read at a time.
     """
-
-    def attempt(picture: Picture) -> Result | ExampleError:
-        try:
-            return function(picture)
-        except ExampleError as error:
-            return error
-
     step = max(1, min(16 * NUM_THREADS, HANDFUL_BYTES // num_bytes))
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         for start in range(0, len(pictures), step):
             handful = pictures[start : start + step]
             # Warnings are switched for the whole process, never inside a thread.
             with warnings.catch_warnings(action="ignore"):
-                results = list(pool.map(attempt, handful))
-            for picture, result in zip(handful, results, strict=True):
-                if isinstance(result, ExampleError):
-                    problems.skip(printable(picture.path), result.what)
-                else:
-                    yield picture, result
+                futures = [pool.submit(function, picture) for picture in handful]
+                wait(futures)
+            for picture, future in zip(handful, futures, strict=True):
+                with problems.at(printable(picture.path), can_skip=True):
+                    yield picture, future.result()
