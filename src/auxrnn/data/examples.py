@@ -30,8 +30,6 @@ SPLIT_NAMES: dict[str, Part] = {
 }
 """Usual names of the splits, in lower case."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
-LARGEST_EXACT = 2.0**53
-"""Up to here a double holds every whole number: the largest class that a float can name."""
 MOST_KEPT = 1000
 """Problems of a kind that are kept word for word; the rest are counted."""
 
@@ -66,18 +64,15 @@ def to_label(value: object) -> str | None:
 
     Where labels are missing, pandas turns the whole numbers of a column into floats; some archives do it anyway.
     """
-    if isinstance(value, str):
-        match = WHOLE_NUMBER.fullmatch(value.strip())
-        return match[1] if match else value.strip() or None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
-    raise ExampleError(f"has a label of type {type(value).__name__}", "give it a word or a number")
+    if not isinstance(value, str | int | float):
+        raise ExampleError(f"has a label of type {type(value).__name__}", "give it a word or a number")
+    text = str(value).strip()
+    match = WHOLE_NUMBER.fullmatch(text)
+    return match[1] if match else text or None
 
 
 @dataclass
