@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from auxrnn import runs
 from auxrnn.build import InputSpec, build_phases
 from auxrnn.config import RunConfig, Window, change, decided, flatten
-from auxrnn.data.collect import PARTS
-from auxrnn.data.datasets import Dataset
+from auxrnn.data.datasets import PARTS, Dataset
 from auxrnn.data.splits import divide
 from auxrnn.presets import name_system
 from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest, time_evaluation, time_step

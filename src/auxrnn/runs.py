@@ -30,11 +30,11 @@ from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import RunConfig, SplitName, Weights, change, flatten, unflatten
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.datasets import Dataset, make_splits
-from auxrnn.data.formats import Format, from_plain, make_encoding, step_kind, to_plain
+from auxrnn.data.datasets import Dataset
+from auxrnn.data.formats import Format, from_plain, make_encoding, step_sizes, to_plain
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split
-from auxrnn.data.splits import Division, divide, is_drawn
+from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import cannot_write, write_aside
 from auxrnn.kernels.library import describe as describe_kernel
@@ -70,9 +70,7 @@ class ModelCard(NamedTuple):
     @property
     def spec(self) -> InputSpec:
         """What a network must fit to read such sequences."""
-        kind = step_kind(self.format)
-        num_classes = len(self.class_names)
-        return InputSpec(kind.input_size, kind.vocabulary_size, num_classes, self.num_steps, self.constant_loss)
+        return InputSpec(*step_sizes(self.format), len(self.class_names), self.num_steps, self.constant_loss)
 
 
 class Prepared(NamedTuple):

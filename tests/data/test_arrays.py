@@ -161,7 +161,6 @@ def test_a_folder_is_known_by_its_sequences_and_gives_only_what_is_used(tmp_path
     (folder / "notes.txt").write_text("none")
     assert is_array_folder(folder)
     assert not is_array_folder(save_folder(tmp_path / "other", y=Y_N, data=X_NTD))
-    assert not is_array_folder(tmp_path / "absent")
     files = array_source("mine", folder).files
     assert [file.name for file in files] == ["x_train.npy", "y_train.npy"]
 

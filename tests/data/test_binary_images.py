@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from auxrnn.data.readers.binary_images import read_cifar10, read_idx
+from auxrnn.data.images import read_cifar10, read_idx
 from auxrnn.errors import RunError
 
 WHOLE = bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 3, 4) + bytes(range(24))

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
 from auxrnn.data import datasets
-from auxrnn.data.collect import Table
-from auxrnn.data.datasets import load_sources
+from auxrnn.data.datasets import Table, load_sources
 from auxrnn.data.examples import Example, Source, Understood
-from auxrnn.data.folders import find_files
+from auxrnn.data.folders import find_pictures
 from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
@@ -430,9 +429,7 @@ def test_a_checksum_depends_on_contents_and_names_below_the_folder_alone(tmp_pat
 def test_files_look_the_same_from_everywhere(tmp_path, monkeypatch):
     write_images(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
-    relative, absolute = (
-        find_files(folder, suffixes=[".png"]).paths() for folder in (Path("photos"), tmp_path / "photos")
-    )
+    relative, absolute = (find_pictures(folder).paths() for folder in (Path("photos"), tmp_path / "photos"))
     assert relative == [path.relative_to(tmp_path) for path in absolute]
     assert describe_appearance(relative) == describe_appearance(absolute) != describe_appearance(absolute[:-1])
 

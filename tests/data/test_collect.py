@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auxrnn.data.collect import NO_PART, collect, open_sources
-from auxrnn.data.datasets import load_sources
+from auxrnn.data.datasets import NO_PART, collect, load_sources, open_sources
 from auxrnn.data.examples import Example, Problems, Source, Understood
 from auxrnn.data.formats import SeriesFormat
 from auxrnn.data.sequences import NO_LABEL

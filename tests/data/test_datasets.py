@@ -11,7 +11,7 @@ import pytest
 from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.collect import PARTS
+from auxrnn.data.datasets import PARTS
 from auxrnn.data.images import permutation_order
 from auxrnn.errors import UsageError
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.lib import format as npy_format
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.readers import npy
+from auxrnn.data.readers import arrays
 from auxrnn.data.readers.arrays import array_source
 from auxrnn.errors import RunError
 
@@ -175,13 +175,13 @@ def test_a_locked_archive_is_refused(tmp_path, assert_one_sentence):
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, assert_one_sentence, monkeypatch, compression):
-    monkeypatch.setattr(npy, "SUSPICIOUS_UNPACKED", 2**22)
+    monkeypatch.setattr(arrays, "SUSPICIOUS_UNPACKED", 2**22)
     path = pack(tmp_path / "x.npz", to_bytes(np.zeros((2**10, 2**10))), compression=compression)
-    monkeypatch.setattr(npy, "SUSPICIOUS_RATIO", 900)
+    monkeypatch.setattr(arrays, "SUSPICIOUS_RATIO", 900)
     assert_one_sentence(refuse(path), path, "would unpack from", "8,388,736 bytes")
-    monkeypatch.setattr(npy, "SUSPICIOUS_UNPACKED", 2**24)
+    monkeypatch.setattr(arrays, "SUSPICIOUS_UNPACKED", 2**24)
     assert len(read(path)) == 2**10
-    monkeypatch.setattr(npy, "LARGEST_UNPACKED", 2**22)
+    monkeypatch.setattr(arrays, "LARGEST_UNPACKED", 2**22)
     assert_one_sentence(refuse(path), path, "would unpack from")
 
 
@@ -195,8 +195,8 @@ def test_a_size_that_only_the_archive_claims_is_refused(tmp_path, assert_one_sen
 
 
 def test_what_must_be_loaded_at_once_has_a_limit(tmp_path, assert_one_sentence, monkeypatch):
-    monkeypatch.setattr(npy, "LARGEST_BLOCK", X_NT.nbytes - 1)
-    monkeypatch.setattr(npy, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(arrays, "LARGEST_BLOCK", X_NT.nbytes - 1)
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 4096)
     np.savez(tmp_path / "rows.npz", x=X_NT)
     assert len(read(tmp_path / "rows.npz")) == 5
     np.savez(tmp_path / "columns.npz", x=np.asfortranarray(X_NT))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxrnn.config import DataConfig
-from auxrnn.data.collect import NO_PART, PARTS, Table
+from auxrnn.data.datasets import NO_PART, PARTS, Table
 from auxrnn.data.sequences import NO_LABEL
 from auxrnn.data.splits import divide, drawn_parts, hold_out, is_drawn, keep_labels, take_examples
 from auxrnn.errors import UsageError

@@ -13,7 +13,7 @@ import pytest
 
 from auxrnn.config import DataConfig
 from auxrnn.data import datasets
-from auxrnn.data.collect import PARTS
+from auxrnn.data.datasets import PARTS
 from auxrnn.data.synthetic import NEEDLE
 from auxrnn.data.tasks import TASKS, make_examples
 from auxrnn.errors import UsageError

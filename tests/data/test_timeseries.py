@@ -5,7 +5,7 @@ import pytest
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import SeriesFormat, TextFormat
-from auxrnn.data.readers import timeseries
+from auxrnn.data.readers import rows
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.errors import RunError, UsageError
 
@@ -195,11 +195,11 @@ def test_a_format_to_be_like_is_kept_and_must_fit(tmp_path, assert_one_sentence)
 
 def test_a_line_without_end_is_refused(tmp_path, assert_one_sentence, monkeypatch):
     path = write(tmp_path, with_cases("1,2:a", "1" * 1000 + ":a"))
-    monkeypatch.setattr(timeseries, "LONGEST_LINE", 999)
+    monkeypatch.setattr(rows, "MOST_LINE_CHARACTERS", 999)
     with pytest.raises(RunError) as error:
         read(path)
-    assert_one_sentence(error, f"{path}, line 4 is longer than 999 characters")
-    monkeypatch.setattr(timeseries, "LONGEST_LINE", 1002)
+    assert_one_sentence(error, f"{path}, line 4 has more than 999 characters")
+    monkeypatch.setattr(rows, "MOST_LINE_CHARACTERS", 1002)
     with pytest.raises(RunError, match="line 4 has"):
         read(path)
 

@@ -9,10 +9,10 @@ from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_js
 from auxrnn.config import DataConfig, RunConfig
 
 if TYPE_CHECKING:
+    from auxrnn.data.checks import Findings
     from auxrnn.data.datasets import Dataset
     from auxrnn.data.formats import Format
     from auxrnn.data.sequences import Split
-    from auxrnn.data.summary import Findings
     from auxrnn.report.data_pictures import Shown
 
 MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
@@ -49,7 +49,7 @@ def list_(*, data_dir: Path | None = None, json: Json = False) -> None:
     from rich.table import Column, Table
 
     from auxrnn.data.catalog import DATASETS
-    from auxrnn.data.local_files import is_at_hand
+    from auxrnn.data.spec import is_at_hand
     from auxrnn.files import cache_dir, describe_bytes
 
     at_hand = {name: is_at_hand(spec, data_dir) for name, spec in DATASETS.items()}
@@ -95,9 +95,9 @@ def check(config: DataConfig, *, json: Json = False) -> int:
     Examples:
         auxrnn data check reviews.csv --label-column stars
     """
-    from auxrnn.data import summary
+    from auxrnn.data import checks
 
-    findings = summary.check(config)
+    findings = checks.check(config)
     if json:
         print_json(_to_plain(findings))
     else:
@@ -118,7 +118,7 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> None:
         auxrnn data show mnist --out mnist.png
     """
     from auxrnn import runs
-    from auxrnn.data.datasets import make_splits
+    from auxrnn.data.splits import make_splits
     from auxrnn.files import write_aside
 
     settled = runs.settle(RunConfig(data=config))
@@ -132,7 +132,7 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> None:
 
 
 def _to_plain(findings: "Findings") -> dict[str, object]:
-    from auxrnn.data.summary import measure_lengths
+    from auxrnn.data.sequences import measure_lengths
 
     problems = findings.problems
     return {
@@ -149,7 +149,7 @@ def _to_plain(findings: "Findings") -> dict[str, object]:
 
 
 def _print_findings(name: str, findings: "Findings") -> None:
-    from auxrnn.data.summary import measure_lengths
+    from auxrnn.data.sequences import measure_lengths
 
     facts, problems = findings.facts, findings.problems
     if facts is not None:

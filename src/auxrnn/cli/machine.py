@@ -188,7 +188,7 @@ def info(*, json: Json = False) -> None:
     Examples:
         auxrnn info --json
     """
-    from auxrnn.data.local_files import find_data_folder
+    from auxrnn.data.spec import find_data_folder
 
     facts = _find_environment() | {"data": str(find_data_folder())}
     del facts["command"]

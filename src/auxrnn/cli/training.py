@@ -162,16 +162,17 @@ def _check_memory(session: "Session") -> None:
 
 def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared") -> None:
     """Say what was understood of the data, and how it is divided."""
-    from auxrnn.data import summary
+    from auxrnn.data.formats import describe_alphabet
+    from auxrnn.data.sequences import measure_lengths
     from auxrnn.data.splits import drawn_parts
 
     data, train = session.config.data, session.pretrain_batches.split
     drawn = drawn_parts(dataset.table, data)
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
     say(f"{data.data}: {dataset.facts.description}")
-    division, num_classes = summary.describe_division(dataset, prepared.division), len(dataset.facts.class_names)
-    say(f"{division}{how}; {num_classes} classes; {summary.measure_lengths(train.length_N)}")
-    for line in (summary.describe_alphabet(prepared.card.format, train), summary.describe_skipped(dataset)):
+    division, num_classes = prepared.division.describe(dataset.table), len(dataset.facts.class_names)
+    say(f"{division}{how}; {num_classes} classes; {measure_lengths(train.length_N)}")
+    for line in (describe_alphabet(prepared.card.format, train), dataset.facts.describe_skipped()):
         if line:
             say(line)
 

@@ -97,7 +97,8 @@ def predict(
     _check_files(files, is_stream=stream)
     from auxrnn import runs
     from auxrnn.data.examples import Problems
-    from auxrnn.data.inputs import count_unknown, read_inputs
+    from auxrnn.data.formats import count_unknown
+    from auxrnn.data.inputs import read_inputs
 
     trained = runs.load_run(run, weights=weights)
     if stream:
@@ -189,7 +190,7 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
     """Yield the steps on standard input as the network reads them, and None where a sequence ends."""
     import numpy as np
 
-    from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding, step_kind
+    from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding, step_sizes
     from auxrnn.streaming import read_steps
 
     encode = make_encoding(form).encode
@@ -202,7 +203,7 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
             yield from encode(form.to_values(line.rstrip("\n"))).tolist()
             yield None
         return
-    for values in read_steps(lines, step_kind(form).input_size):
+    for values in read_steps(lines, step_sizes(form)[0]):
         is_raw = values is not None and isinstance(form, SeriesFormat)
         yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
 

@@ -24,7 +24,7 @@ MOST_LEVELS = 100
 MOST_HEADER_BYTES = 2**20
 MOST_BYTES = 64 * 2**30
 MOST_RATIO, FREE_BYTES = 1000, 2**30
-"""How many times its own size, once more than so many bytes are unpacked."""
+"""An archive may unpack to this many times its own size, and to this many bytes in any case."""
 IS_ENCRYPTED = 1
 OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """How a compressed tar is opened, by its first bytes."""

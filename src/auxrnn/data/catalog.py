@@ -5,10 +5,8 @@ from pathlib import Path
 from auxrnn.data.cifar10 import CIFAR10
 from auxrnn.data.dbpedia import DBPEDIA
 from auxrnn.data.digits import DIGITS
-from auxrnn.data.fashion_mnist import FASHION_MNIST
-from auxrnn.data.local_files import get_files
-from auxrnn.data.mnist import MNIST, PMNIST
-from auxrnn.data.spec import DatasetSpec
+from auxrnn.data.mnist import FASHION_MNIST, MNIST, PMNIST
+from auxrnn.data.spec import DatasetSpec, get_files
 from auxrnn.data.stanford_dogs import STANFORD_DOGS
 from auxrnn.data.synthetic import SYNTHETIC
 from auxrnn.errors import UsageError, nearest

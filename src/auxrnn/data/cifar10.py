@@ -26,16 +26,15 @@ ARCHIVE = PublishedFile(
 )
 
 
-def open_cifar10(config: DataConfig) -> Source:
+def open_cifar10(spec: DatasetSpec, config: DataConfig) -> Source:
     """Return CIFAR-10 as a source."""
     from auxrnn.data import images  # noqa: PLC0415 - slow, and the list of datasets does without
-    from auxrnn.data.readers.binary_images import read_cifar10  # noqa: PLC0415 - the same
 
     def read(files: Sequence[Path]) -> Iterator[images.ImagePart]:
-        yield "train", *read_cifar10(files[:-1])
-        yield "test", *read_cifar10(files[-1:])
+        yield "train", *images.read_cifar10(files[:-1])
+        yield "test", *images.read_cifar10(files[-1:])
 
-    return images.image_source(config, CIFAR10, images.ImageFormat(32, 32, 3), CLASSES, read)
+    return images.image_source(spec, config, images.ImageFormat(32, 32, 3), read)
 
 
 CIFAR10 = DatasetSpec(
@@ -49,4 +48,5 @@ CIFAR10 = DatasetSpec(
     citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
     open=open_cifar10,
     files=(ARCHIVE,),
+    class_names=CLASSES,
 )

@@ -1,27 +1,29 @@
-"""Loading data: decoded once into flat arrays, which are mapped into memory from then on.
+"""Loading data: examples are read once into flat arrays in the cache, which are mapped into memory from then on.
 
 An entry of the cache is a folder named by the checksum of its sources and settings. It is written under another name,
 with a lock, and renamed when it is complete, so that every entry is whole. Entries never change.
+Dimension letters: `N` examples, `K` steps of all sequences together.
 """
 
 import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Sequence
+import sys
+from array import array
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, get_args
 
 import numpy as np
+from jaxtyping import Int8, Int64
 
 from auxrnn.config import DataConfig
-from auxrnn.data.collect import Facts, Observe, Table, collect, open_sources
-from auxrnn.data.examples import Problems, Source
-from auxrnn.data.formats import Format, from_plain, make_encoding, to_plain
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, Splits
+from auxrnn.data.examples import Example, Part, Problems, Source, Understood
+from auxrnn.data.formats import Format, from_plain, to_plain
+from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.data.sources import find_sources
-from auxrnn.data.splits import Division, Rows
-from auxrnn.errors import RunError
+from auxrnn.errors import RunError, UsageError
 from auxrnn.files import (
     CACHE_DIR_VARIABLE,
     cache_dir,
@@ -38,8 +40,44 @@ BUFFER_BYTES = 2**22
 BLOCK_VALUES = 2**20
 SPARE_BYTES = 2**27
 CODE_POINT = np.dtype(np.uint32)
+PARTS: tuple[Part, ...] = get_args(Part)
+NO_PART = -1
+MOST_NAMED = 3
+
+Observe = Callable[[int, int | None], None]
+"""Called with the number of examples read so far, and of all (None: unknown)."""
 
 logger = logging.getLogger(__name__)
+
+
+class Table(NamedTuple):
+    """What is known of each example beside its steps."""
+
+    begin_N1: Int64[np.ndarray, " N1"]
+    label_N: Int64[np.ndarray, " N"]
+    part_N: Int8[np.ndarray, " N"]
+    """Index in `PARTS` of the split that the files put it in, or `NO_PART`."""
+    origin_N: Int64[np.ndarray, " N"]
+    """Row of the picture that it is a crop of; its own row otherwise."""
+
+
+class Facts(NamedTuple):
+    """What is known about the whole: plain values that are kept beside the arrays."""
+
+    description: str
+    format: Format
+    class_names: tuple[str, ...]
+    dtype: str
+    num_features: int | None
+    """Features of a step; None if a step is one token."""
+    num_skipped: int
+    skipped: tuple[str, ...]
+
+    def describe_skipped(self) -> str:
+        """Return how many examples were skipped, with the first of them; empty if none was."""
+        named, more = list(self.skipped[:MOST_NAMED]), self.num_skipped - MOST_NAMED
+        named += [f"and {more:,} more"] if more > 0 else []
+        return f"{self.num_skipped:,} skipped: {', '.join(named)}" if named else ""
 
 
 class Dataset(NamedTuple):
@@ -51,20 +89,6 @@ class Dataset(NamedTuple):
     facts: Facts
     checksum: str
     """Of the files and of how they were read: the same data has the same."""
-
-
-def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
-    """Return the splits as a network with this format reads them; only examples with a label can be tested on."""
-    encoding = make_encoding(form)
-
-    def make(rows: Rows, labeled: Rows) -> Split:
-        label_N = np.where(np.isin(rows, labeled), dataset.table.label_N[rows], NO_LABEL)
-        return Split(dataset.flat, rows, label_N, encoding)
-
-    held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
-    return Splits(
-        make(division.train, division.labeled), *(split if split.num_examples else None for split in held_out)
-    )
 
 
 def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:
@@ -91,7 +115,7 @@ def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, 
 
 def find_key(sources: Sequence[Source], checksum: str) -> str:
     """Return the checksum of the contents of the files and of how they are read."""
-    options = [dict(source.options) | {"part": source.part} for source in sources]
+    options = [{**source.options, "part": source.part} for source in sources]
     text = json.dumps([CACHE_FORMAT, checksum, options], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -172,3 +196,127 @@ def _cannot_cache(root: Path, error: OSError) -> RunError:
         return RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there")
     cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
     return RunError(f"cannot write {root} ({error.strerror}); {cure}")
+
+
+def open_sources(sources: Sequence[Source], problems: Problems) -> list[Understood]:
+    """Open all sources; the first determines the format of all."""
+    first = sources[0].read(problems, None)
+    return [first, *(source.read(problems, first.format) for source in sources[1:])]
+
+
+def collect(
+    sources: Sequence[Source],
+    opened: Sequence[Understood],
+    file: BinaryIO,
+    *,
+    problems: Problems,
+    observe: Observe = lambda _done, _total: None,
+) -> tuple[Table, Facts]:
+    """Read all examples of some sources that were opened; their values go to the file."""
+    collector = Collector(file, problems)
+    for source, understood in zip(sources, opened, strict=True):
+        if source.part == "test" and PARTS.index("test") in collector.parts:
+            raise UsageError(f"{sources[0].name} has a test split of its own; remove --test-data")
+        done = len(collector.labels)
+        total = None if understood.num_examples is None else done + understood.num_examples
+        for number, example in enumerate(understood.examples, start=1):
+            label = None if source.part == "unlabeled" else example.label
+            collector.add(example._replace(part=source.part or example.part, label=label))
+            if number % 64 == 0:
+                observe(done + number, total)
+    order = _order_classes(collector, opened[0])
+    table = collector.table(order)
+    _check(sources[0].name, collector, table, order)
+    names = opened[0].class_names or {}
+    first = np.zeros(0, dtype=np.uint8) if collector.first_value is None else collector.first_value
+    return table, Facts(
+        description=opened[0].description,
+        format=opened[0].format,
+        class_names=tuple(names.get(label, label) for label in order),
+        dtype=first.dtype.str,
+        num_features=first.shape[1] if first.ndim == 2 else None,
+        num_skipped=problems.num_skipped,
+        skipped=tuple(problems.skipped),
+    )
+
+
+class Collector:
+    """Takes examples one by one: their values go to a file, the rest stays in memory."""
+
+    def __init__(self, file: BinaryIO, problems: Problems) -> None:
+        self.file, self.problems = file, problems
+        self.begins, self.parts, self.origins = array("q", [0]), array("b"), array("q")
+        self.labels: list[str | None] = []
+        self.first_place: dict[str, str] = {}
+        """Where each label was first found."""
+        self.first_value: np.ndarray | None = None
+        self.full_place = ""
+
+    def add(self, example: Example) -> None:
+        """Add one example, or report what is wrong with it."""
+        value_T = example.value_T
+        first = value_T if self.first_value is None else self.first_value
+        if not len(value_T):
+            return self.problems.skip(example.place, "is empty")
+        if value_T.shape[1:] != first.shape[1:]:
+            what = f"has {value_T.shape[-1]} channels where the first example has {first.shape[-1]}"
+            return self.problems.refuse(example.place, what, "give all examples the same channels")
+        self.first_value = first
+        self.file.write(np.ascontiguousarray(value_T, dtype=first.dtype).data)
+        return self._note(example)
+
+    def _note(self, example: Example) -> None:
+        is_crop = example.origin is not None and example.origin == self.full_place
+        self.full_place = self.full_place if is_crop else example.place
+        self.origins.append(self.origins[-1] if is_crop else len(self.labels))
+        self.begins.append(self.begins[-1] + len(example.value_T))
+        self.parts.append(NO_PART if example.part is None else PARTS.index(example.part))
+        # One string per class instead of one per example.
+        self.labels.append(None if example.label is None else sys.intern(example.label))
+        if example.label is not None:
+            self.first_place.setdefault(example.label, example.place)
+
+    def table(self, order: Sequence[str]) -> Table:
+        """Return what was kept, with classes numbered in the given order of their labels."""
+        number_of: dict[str | None, int] = {label: number for number, label in enumerate(order)}
+        label_N = np.array([number_of.get(label, NO_LABEL) for label in self.labels], dtype=np.int64)
+        parts, origins = np.array(self.parts, dtype=np.int8), np.array(self.origins, dtype=np.int64)
+        return Table(np.array(self.begins, dtype=np.int64), label_N, parts, origins)
+
+
+def _order_classes(collector: Collector, understood: Understood) -> list[str]:
+    """Order labels as the files do, otherwise by value if all are whole numbers, otherwise alphabetically."""
+    places, names = collector.first_place, understood.class_names
+    if names is not None:
+        for label in [label for label in places if label not in names]:
+            what, cure = f"has the label {label!r}, which has no class name", f"known are {', '.join([*names][:20])}"
+            collector.problems.refuse(places[label], what, cure)
+        return [label for label in names if label in places]
+    try:
+        return sorted(places, key=int)
+    except ValueError:
+        return sorted(places)
+
+
+def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) -> None:
+    """Refuse data that cannot be trained on."""
+    problems = collector.problems
+    if not len(table.label_N):
+        problems.refuse(name, "holds no examples", "give at least a few for each class")
+        return
+    is_train = np.isin(table.part_N, [NO_PART, PARTS.index("train")])
+    trained = set(table.label_N[is_train & (table.label_N != NO_LABEL)].tolist())
+    for number, label in enumerate(order):
+        if number not in trained:
+            what = f"has the label {label!r}, which no training example has"
+            cure = "add training examples of that class or take it out of the other splits"
+            problems.refuse(collector.first_place[label], what, cure)
+    if len(trained) < 2:
+        found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
+        problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")
+
+
+def count_parts(table: Table) -> dict[str, int]:
+    """Count the examples of each split that the files define, and the others."""
+    names = {number: str(part) for number, part in enumerate(PARTS)} | {NO_PART: "undivided"}
+    return {name: count for number, name in names.items() if (count := int((table.part_N == number).sum()))}

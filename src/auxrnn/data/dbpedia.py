@@ -2,11 +2,10 @@
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Problems, Source, Understood
-from auxrnn.data.local_files import get_files
-from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options
+from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options, get_files
 
 MAX_LENGTH = 1014
-# A user's own tables are taken as they are, so a part of the dataset will do.
+# A user's own tables are taken as they are, so a part of the dataset is enough.
 ARCHIVE = PublishedFile(
     name="dbpedia_csv.tgz",
     num_bytes=68_341_743,
@@ -17,17 +16,17 @@ ARCHIVE = PublishedFile(
 )
 
 
-def open_dbpedia(config: DataConfig) -> Source:
+def open_dbpedia(spec: DatasetSpec, config: DataConfig) -> Source:
     """Return DBpedia as a source, with the alphabet of Zhang et al. and at most 1014 characters of a text."""
     from auxrnn.data import formats  # noqa: PLC0415 - slow, and the list of datasets does without
     from auxrnn.data.readers.table import TableOptions, table_source  # noqa: PLC0415 - the same
 
-    check_options(config, ("tokens",), what=DBPEDIA.name)
-    train, test = get_files(DBPEDIA, config.data_dir)
+    check_options(config, ("tokens",), what=spec.name)
+    train, test = get_files(spec, config.data_dir)
     names = train.with_name("classes.txt")
     class_names = names if names.is_file() else None
     options = TableOptions("2+3", "1", config.tokens, is_lowercase=True, class_names=class_names)
-    source = table_source(DBPEDIA.name, {"train": train, "test": test}, options)
+    source = table_source(spec.name, {"train": train, "test": test}, options)
     alphabet = formats.ZHANG_ALPHABET if config.tokens == "characters" else None
 
     def understand(problems: Problems, like: formats.Format | None) -> Understood:
@@ -35,7 +34,7 @@ def open_dbpedia(config: DataConfig) -> Source:
         assert isinstance(understood.format, formats.TextFormat)
         return understood._replace(format=understood.format._replace(alphabet=alphabet, max_length=MAX_LENGTH))
 
-    return source._replace(options={**source.options, "preset": DBPEDIA.name}, read=understand)
+    return source._replace(options={**source.options, "preset": spec.name}, read=understand)
 
 
 DBPEDIA = DatasetSpec(

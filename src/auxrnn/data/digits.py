@@ -8,7 +8,7 @@ from auxrnn.data.examples import Source
 from auxrnn.data.spec import DatasetSpec
 
 
-def open_digits(config: DataConfig) -> Source:
+def open_digits(spec: DatasetSpec, config: DataConfig) -> Source:
     """Return the digits as a source."""
     # Slow imports, which the list of datasets does without.
     import numpy as np  # noqa: PLC0415
@@ -24,11 +24,11 @@ def open_digits(config: DataConfig) -> Source:
         label_N = digits.target.astype(np.int64)
         # The split is part of the dataset: the same whatever the seed of a run.
         rng = Draws(seed=0, phase="digits", step=0).rng("split")
-        test = splits.draw_stratified(label_N, num_examples=DIGITS.test_examples, rng=rng)
+        test = splits.draw_stratified(label_N, num_examples=spec.test_examples, rng=rng)
         yield "train", np.delete(images_NHWC, test, axis=0), np.delete(label_N, test)
         yield "test", images_NHWC[test], label_N[test]
 
-    return images.image_source(config, DIGITS, images.ImageFormat(8, 8, 1, canvas=14), "0123456789", read)
+    return images.image_source(spec, config, images.ImageFormat(8, 8, 1, canvas=14), read)
 
 
 DIGITS = DatasetSpec(
@@ -41,4 +41,5 @@ DIGITS = DatasetSpec(
     license="CC BY 4.0",
     citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Repository, 1998",
     open=open_digits,
+    class_names=tuple("0123456789"),
 )

@@ -64,8 +64,7 @@ def _complete(part: Path, file: PublishedFile) -> None:
         errors = []
         for url in file.urls:
             try:
-                is_resumed = _receive(part, url, file)
-                return _verify(part, file, is_resumed=is_resumed)
+                return _verify(part, file, is_resumed=_receive(part, url, file))
             except TransferError as error:
                 errors.append(error)
         if _size(part) > farthest:

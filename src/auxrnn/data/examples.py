@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from auxrnn.data.formats import Format
 
 Part = Literal["train", "validation", "test", "unlabeled"]
-Plain = str | int | float | bool | None
 
 SPLIT_NAMES: dict[str, Part] = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -31,23 +30,20 @@ SPLIT_NAMES: dict[str, Part] = {
 }
 """Usual names of the splits, in lower case."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
-LARGEST_EXACT = 2.0**53
-"""Up to here a double holds every whole number: the largest class that a float can name."""
 MOST_KEPT = 1000
 """Problems of a kind that are kept word for word; the rest are counted."""
 
 
 class ExampleError(ValueError):
-    """What is wrong with one example ("has 2 columns where ..."), and what to do about it."""
+    """What is wrong with one example ("has 2 columns where ..."), and the cure; without one it is skipped."""
 
-    def __init__(self, what: str, cure: str) -> None:
-        super().__init__(f"{what}; {cure}")
-        self.what = what
-        self.cure = cure
+    def __init__(self, what: str, cure: str | None = None) -> None:
+        super().__init__(what if cure is None else f"{what}; {cure}")
+        self.what, self.cure = what, cure
 
 
 class Example(NamedTuple):
-    """One sequence as it stands in a file, and its class by name; None where it has none.
+    """One sequence as its file has it, and its class by name; None where it has none.
 
     Values are code points `[T]` of a text (uint32), its bytes `[T]` (uint8), pixels `[T, D]` (uint8, or float32 from
     0 to 1) or numbers `[T, D]` (float32).
@@ -68,18 +64,16 @@ def to_label(value: object) -> str | None:
 
     Where labels are missing, pandas turns the whole numbers of a column into floats; some archives do it anyway.
     """
-    if isinstance(value, str):
-        match = WHOLE_NUMBER.fullmatch(value.strip())
-        return match[1] if match else value.strip() or None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and abs(value) <= LARGEST_EXACT and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
-    raise ExampleError(f"has a label of type {type(value).__name__}", "give it a word or a number")
+    if not isinstance(value, str | int | float):
+        raise ExampleError(f"has a label of type {type(value).__name__}", "give it a word or a number")
+    # Of the two float zeros, -0.0 would be a class of its own.
+    text = str(value or 0 if isinstance(value, float) else value).strip()
+    match = WHOLE_NUMBER.fullmatch(text)
+    return match[1] if match else text or None
 
 
 @dataclass
@@ -109,6 +103,17 @@ class Problems:
             self.refused.append(sentence)
 
     @contextmanager
+    def at(self, place: str, *, can_skip: bool = False) -> Iterator[None]:
+        """Refuse the example at a place if reading it raises `ExampleError`; skip it if it can be, or has no cure."""
+        try:
+            yield
+        except ExampleError as error:
+            if can_skip or error.cure is None:
+                self.skip(place, error.what)
+            else:
+                self.refuse(place, error.what, error.cure)
+
+    @contextmanager
     def noting_errors(self) -> Iterator[None]:
         """Let a patient reader go on after a file that cannot be read any further."""
         try:
@@ -123,6 +128,22 @@ class Problems:
         self.num_skipped += 1
         if len(self.skipped) < MOST_KEPT:
             self.skipped.append(f"{place} {what}")
+
+
+@contextmanager
+def refusing_damage(place: str | Path, cure: str, *, kind: str = "") -> Iterator[None]:
+    """Raise `RunError` for anything that goes wrong: libraries report damage by many kinds of exceptions."""
+    try:
+        yield
+    except RunError:
+        raise
+    except Exception as error:
+        raise RunError(f"{place} cannot be read{kind and f' as {kind}'} ({describe_damage(error)}); {cure}") from error
+
+
+def describe_damage(error: Exception) -> str:
+    """Return why a file cannot be read: what the system says, otherwise that its content is wrong."""
+    return (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
 
 
 class Understood(NamedTuple):
@@ -148,8 +169,8 @@ class Source(NamedTuple):
     """What the user called it: a dataset's name, or a path."""
     files: Sequence[Path]
     """All files that the examples depend on."""
-    options: Mapping[str, Plain]
-    """All else that they depend on, together with the name of the reader."""
+    options: Mapping[str, object]
+    """All else that they depend on, as plain values, together with the name of the reader."""
     read: Callable[[Problems, "Format | None"], Understood]
     """Open the files. With a format (for `--unlabeled`, `--test-data` and prediction), the examples fit it."""
     part: Part | None = None

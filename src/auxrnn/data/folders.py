@@ -1,28 +1,30 @@
-"""What lies below a folder: visible files of some kinds, at any depth, in an order that is the same everywhere."""
+"""Pictures below a folder: visible files, at any depth, in an order that is the same everywhere."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.examples import Problems
 
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+"""How the names of pictures end, in lower case; the format of a file is told from its content."""
 MOST_LOOKED_AT = 100_000
-"""After this many names without a file of the wanted kind, a folder is taken to have none."""
+"""After this many names without a picture, a folder is taken to have none."""
 
 Names = tuple[str, ...]
 """A path relative to a folder, name by name."""
 
 
 class Tree(NamedTuple):
-    """The files of some kinds and all folders below a folder, sorted."""
+    """The pictures and all folders below a folder, sorted."""
 
     folder: Path
     files: tuple[Names, ...]
     folders: tuple[Names, ...]
     others: tuple[Names, ...]
-    """What has the name of such a file but is none, such as a broken link or a pipe."""
+    """What has the name of a picture but is no file, such as a broken link or a pipe."""
     errors: tuple[OSError, ...]
     """Why some folders cannot be read."""
 
@@ -38,29 +40,29 @@ class Tree(NamedTuple):
         """Return the path of something in the folder, for error messages."""
         return printable(self.folder.joinpath(*names))
 
-    def report(self, problems: Problems, *, what: str) -> None:
-        """Refuse folders that cannot be read, and skip what has the name of a file but is none."""
+    def report(self, problems: Problems) -> None:
+        """Refuse folders that cannot be read, and skip what has the name of a picture but is no file."""
         for error in self.errors:
             cure = "check that it is there and that you may read it"
             problems.refuse(printable(error.filename), f"cannot be read ({error.strerror or 'it is damaged'})", cure)
         for names in self.others:
-            problems.skip(self.place(names), f"cannot be read as {what} (it is not a file)")
+            problems.skip(self.place(names), "cannot be read as an image (it is not a file)")
 
 
-def find_files(folder: Path, *, suffixes: Sequence[str]) -> Tree:
-    """List the files below a folder whose names have one of the suffixes, in any case; links are followed."""
+def find_pictures(folder: Path) -> Tree:
+    """List the pictures below a folder by the suffixes of their names, in any case; links are followed."""
     errors: list[OSError] = []
     found = sorted(_walk(folder, errors))
     folders = tuple(names for names, is_folder in found if is_folder)
-    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(tuple(suffixes))]
+    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(PICTURE_SUFFIXES)]
     others = tuple(names for names in files if not os.path.isfile(folder.joinpath(*names)))  # noqa: PTH113 - links to themselves
     return Tree(folder, tuple(sorted({*files} - {*others})), folders, others, tuple(errors))
 
 
-def has_file(folder: Path, *, suffixes: Sequence[str], least_depth: int) -> bool:
-    """Return whether there is such a file at least so many levels down; the search ends at the first one."""
+def has_pictures(folder: Path, *, has_labels: bool = True) -> bool:
+    """Return whether a folder holds pictures, in sub-folders where these are the labels; cheap."""
     return any(
-        not is_folder and len(names) >= least_depth and names[-1].lower().endswith(tuple(suffixes))
+        not is_folder and len(names) > has_labels and names[-1].lower().endswith(PICTURE_SUFFIXES)
         for names, is_folder in islice(_walk(folder, []), MOST_LOOKED_AT)
     )
 

@@ -4,6 +4,7 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -67,18 +68,7 @@ class SeriesFormat(NamedTuple):
 
 
 Format = ImageFormat | TextFormat | SeriesFormat
-KINDS: dict[str, type[ImageFormat] | type[TextFormat] | type[SeriesFormat]] = {
-    "images": ImageFormat,
-    "texts": TextFormat,
-    "series": SeriesFormat,
-}
-
-
-class StepKind(NamedTuple):
-    """What a step is: a vector of `input_size` features, or a token of a vocabulary."""
-
-    input_size: int
-    vocabulary_size: int | None
+KINDS: dict[str, type[Format]] = {"images": ImageFormat, "texts": TextFormat, "series": SeriesFormat}
 
 
 def kind_of(form: Format) -> str:
@@ -93,17 +83,15 @@ def to_plain(form: Format) -> dict[str, Any]:
 
 def from_plain(values: dict[str, Any]) -> Format:
     """Return the format that `to_plain` was given; anything else raises ValueError, KeyError or TypeError."""
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
+    fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in values.items()}
     return KINDS[fields.pop("kind")](**fields)
 
 
-def step_kind(form: Format) -> StepKind:
-    """Return what a network must be able to read."""
+def step_sizes(form: Format) -> tuple[int, int | None]:
+    """Return how many numbers a step has, and the size of the vocabulary if they are tokens."""
     if isinstance(form, TextFormat):
-        return StepKind(1, form.vocabulary_size)
-    return StepKind(form.channels if isinstance(form, ImageFormat) else form.num_channels, None)
+        return 1, form.vocabulary_size
+    return form.channels if isinstance(form, ImageFormat) else form.num_channels, None
 
 
 def make_encoding(form: Format) -> Encoding:
@@ -205,19 +193,34 @@ def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
     return count_V
 
 
+def count_unknown(split: Split, form: Format) -> Counter[str]:
+    """Count the characters that are not in the alphabet of a network that reads texts."""
+    if not isinstance(form, TextFormat) or form.tokens == "bytes":
+        return Counter()
+    count_V = count_all_characters(split)
+    count_V[[ord(character) for character in form.alphabet or ""]] = 0
+    return Counter({chr(code): int(count_V[code]) for code in np.flatnonzero(count_V).tolist()})
+
+
+def describe_alphabet(form: Format, train: Split) -> str:
+    """Return the size of a text network's alphabet, and how much of the training data it does not cover."""
+    if not isinstance(form, TextFormat) or form.alphabet is None:
+        return ""
+    unknown, total = count_unknown(train, form).total(), int(train.length_N.sum())
+    return f"alphabet of {len(form.alphabet)} characters; {100 * unknown / total:.2f} % of the text is not in it"
+
+
 def adopt(form: Format, other: Format) -> Format:
     """Return the format with what another one has learned, so that its network can be trained further."""
     if kind_of(form) != kind_of(other):
         raise UsageError(f"init_from is a run on {kind_of(other)}, and these are {kind_of(form)}; leave it out")
     if isinstance(form, TextFormat) and isinstance(other, TextFormat):
         if form.tokens != other.tokens:
-            raise UsageError(
-                f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}; give the same"
-            )
+            found = f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}"
+            raise UsageError(f"{found}; give the same")
         return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
         return form._replace(mean=other.mean, deviation=other.deviation)
-    assert isinstance(form, ImageFormat)
     return form
 
 

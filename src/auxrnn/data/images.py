@@ -1,9 +1,10 @@
 """Images as sequences: one step is one pixel with all its channels, row by row.
 
 Dimension letters of this layer: `N` examples, `H` and `W` rows and columns of an image, `C` its channels, `S` rows or
-columns after averaging. Bytes count from 0 to 255, floats from 0 to 1.
+columns after averaging, `R` bytes of a record. Bytes count from 0 to 255, floats from 0 to 1.
 """
 
+import gzip
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,15 +15,21 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from auxrnn.config import DataConfig
-from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
-from auxrnn.data.local_files import get_files
-from auxrnn.data.readers.binary_images import read_idx
-from auxrnn.data.spec import DatasetSpec, check_options
+from auxrnn.data.examples import Example, Part, Problems, Source, Understood, refusing_damage
+from auxrnn.data.spec import DatasetSpec, check_options, get_files
 from auxrnn.errors import UsageError
+
+GZIP_MAGIC = b"\x1f\x8b"
+IDX_OF_BYTES = b"\0\0\x08"
+CIFAR_SHAPE, CIFAR_CLASSES = (3, 32, 32), 10
+GET_AGAIN = "delete it and get it again"
+BLOCK_EXAMPLES = 1024
 
 Pixels = Shaped[np.ndarray, "..."]
 Images = UInt8[np.ndarray, "N H W C"] | Float32[np.ndarray, "N H W C"]
 Sequences = UInt8[np.ndarray, "N T D"] | Float32[np.ndarray, "N T D"]
+ImagePart = tuple[Part, UInt8[np.ndarray, "N H W C"], Int64[np.ndarray, " N"]]
+"""A split, all its images and the numbers of their classes."""
 
 
 class ImageFormat(NamedTuple):
@@ -54,12 +61,6 @@ class ImageFormat(NamedTuple):
     def num_steps(self) -> int:
         """Length of a sequence."""
         return math.prod(self.size)
-
-    @property
-    def without_resizing(self) -> "ImageFormat":
-        """The same for images that have their final size already: only the permutation is left to do."""
-        height, width = self.size
-        return ImageFormat(height, width, self.channels, permutation=self.permutation)
 
 
 def to_sequences(images_NHWC: Images, image_format: ImageFormat) -> Sequences:
@@ -116,17 +117,8 @@ def _overlaps(length: int, num_cells: int) -> Float64[np.ndarray, "S H"]:
     return overlaps_SH.astype(np.float64)
 
 
-BLOCK_EXAMPLES = 1024
-ImagePart = tuple[Part, UInt8[np.ndarray, "N H W C"], Int64[np.ndarray, " N"]]
-"""A split, all its images and the numbers of their classes."""
-
-
 def image_source(
-    config: DataConfig,
-    spec: DatasetSpec,
-    form: ImageFormat,
-    class_names: Sequence[str],
-    read: Callable[[Sequence[Path]], Iterable[ImagePart]],
+    spec: DatasetSpec, config: DataConfig, form: ImageFormat, read: Callable[[Sequence[Path]], Iterable[ImagePart]]
 ) -> Source:
     """Return a dataset as a source, given how its files are read; options are checked before anything is downloaded."""
     check_options(config, ("image_size", "permutation") if form.permutation else ("image_size",), what=spec.name)
@@ -141,11 +133,10 @@ def image_source(
 
     def understand(_problems: Problems, _like: object) -> Understood:
         examples = (example for part in read(files) for example in _to_examples(part, form))
-        names = {str(number): class_name for number, class_name in enumerate(class_names)}
+        names = {str(number): class_name for number, class_name in enumerate(spec.class_names)}
         return Understood(description, form, examples, num_examples, num_bytes, names)
 
-    plain: dict[str, Plain] = {"reader": spec.name, **form._asdict()}
-    return Source(spec.name, files, plain, understand)
+    return Source(spec.name, files, {"reader": spec.name, **form._asdict()}, understand)
 
 
 def read_idx_files(files: Sequence[Path]) -> Iterator[ImagePart]:
@@ -153,6 +144,32 @@ def read_idx_files(files: Sequence[Path]) -> Iterator[ImagePart]:
     train_images, train_labels, test_images, test_labels = files
     yield "train", read_idx(train_images)[..., None], read_idx(train_labels).astype(np.int64)
     yield "test", read_idx(test_images)[..., None], read_idx(test_labels).astype(np.int64)
+
+
+def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
+    """Return the unsigned bytes of an IDX file (a magic number, the shape, the values), plain or packed with gzip."""
+    with refusing_damage(path, GET_AGAIN):
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+        shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4).tolist()
+        if not content.startswith(IDX_OF_BYTES) or not shape:
+            raise ValueError("not an IDX file of unsigned bytes")
+        return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
+
+
+def read_cifar10(paths: Sequence[Path]) -> tuple[UInt8[np.ndarray, "N H W C"], Int64[np.ndarray, " N"]]:
+    """Return the images and labels of one or more files, in their order; the images are a view, not contiguous."""
+    records_NR = np.concatenate([_read_records(path) for path in paths])
+    return records_NR[:, 1:].reshape(-1, *CIFAR_SHAPE).transpose(0, 2, 3, 1), records_NR[:, 0].astype(np.int64)
+
+
+def _read_records(path: Path) -> UInt8[np.ndarray, "N R"]:
+    """Return records of a label, then the red, green and blue plane of an image."""
+    with refusing_damage(path, GET_AGAIN):
+        records_NR = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, 1 + math.prod(CIFAR_SHAPE))
+        if records_NR[:, 0].max() >= CIFAR_CLASSES:
+            raise ValueError("a label that no class has")
+        return records_NR
 
 
 def _to_examples(images: ImagePart, form: ImageFormat) -> Iterator[Example]:

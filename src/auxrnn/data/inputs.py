@@ -6,7 +6,6 @@ Dimension letters: `N` sequences of a chunk.
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,10 @@ import numpy as np
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
-from auxrnn.data.formats import Format, TextFormat, count_all_characters, make_encoding
+from auxrnn.data.folders import PICTURE_SUFFIXES
+from auxrnn.data.formats import Format, TextFormat, make_encoding
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES
 from auxrnn.data.readers.pictures import read_image_file
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
 from auxrnn.data.sources import find_source
@@ -59,15 +58,6 @@ def read_inputs(
             flat, rows = Flat(np.concatenate([example.value_T for example in chunk]), begins), np.arange(len(chunk))
             names = [example.place.replace(str(file), str(path), 1) for example in chunk]
             yield Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
-
-
-def count_unknown(inputs: Split, form: Format) -> Counter[str]:
-    """Count the characters that are not in the alphabet of a network that reads texts."""
-    if not isinstance(form, TextFormat) or form.tokens == "bytes":
-        return Counter()
-    count_V = count_all_characters(inputs)
-    count_V[[ord(character) for character in form.alphabet or ""]] = 0
-    return Counter({chr(code): int(count_V[code]) for code in np.flatnonzero(count_V).tolist()})
 
 
 def _in_chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

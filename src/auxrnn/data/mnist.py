@@ -1,4 +1,4 @@
-"""MNIST, and pMNIST: the same images with their pixels in one fixed, shuffled order."""
+"""MNIST; pMNIST, the same images with their pixels in one fixed, shuffled order; and Fashion-MNIST."""
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
@@ -21,15 +21,25 @@ FILES = tuple(
     PublishedFile(f"{content.name}.gz", *packed, MIRRORS, (content,))
     for content, packed in zip(UNPACKED, PACKED, strict=True)
 )
+FASHION_MIRRORS = (
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
+)
+CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+FASHION_FILES = (
+    PublishedFile("train-images-idx3-ubyte.gz", 26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", FASHION_MIRRORS),
+    PublishedFile("train-labels-idx1-ubyte.gz", 29_515, "md5:25c81989df183df01b3e8a0aad5dffbe", FASHION_MIRRORS),
+    PublishedFile("t10k-images-idx3-ubyte.gz", 4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79", FASHION_MIRRORS),
+    PublishedFile("t10k-labels-idx1-ubyte.gz", 5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310", FASHION_MIRRORS),
+)
 
 
-def open_mnist(config: DataConfig) -> Source:
-    """Return MNIST or pMNIST as a source."""
+def open_mnist(spec: DatasetSpec, config: DataConfig) -> Source:
+    """Return MNIST, pMNIST or Fashion-MNIST as a source."""
     from auxrnn.data import images  # noqa: PLC0415 - slow, and the list of datasets does without
 
-    spec = PMNIST if config.data == PMNIST.name else MNIST
     form = images.ImageFormat(28, 28, 1, permutation=config.permutation if spec is PMNIST else None)
-    return images.image_source(config, spec, form, "0123456789", images.read_idx_files)
+    return images.image_source(spec, config, form, images.read_idx_files)
 
 
 MNIST = DatasetSpec(
@@ -43,10 +53,19 @@ MNIST = DatasetSpec(
     citation="LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document Recognition, 1998",
     open=open_mnist,
     files=FILES,
+    class_names=tuple("0123456789"),
 )
 PMNIST = MNIST._replace(
     name="pmnist",
     title="MNIST with its pixels in one fixed, shuffled order",
     citation="Le, Jaitly and Hinton, A Simple Way to Initialize Recurrent Networks of Rectified Linear Units, 2015",
     folder="mnist",
+)
+FASHION_MNIST = MNIST._replace(
+    name="fashion_mnist",
+    title="Fashion-MNIST, articles of clothing of 28x28 pixels",
+    license="MIT",
+    citation="Xiao, Rasul and Vollgraf, Fashion-MNIST, arXiv:1708.07747, 2017",
+    files=FASHION_FILES,
+    class_names=CLOTHES,
 )

@@ -34,6 +34,24 @@ class Encoding(NamedTuple):
     is_backward: bool = False
 
 
+class Lengths(NamedTuple):
+    """The shortest, the median and the longest of some lengths."""
+
+    shortest: int
+    median: int
+    longest: int
+
+    def __str__(self) -> str:
+        if self.shortest == self.longest:
+            return f"{self.longest:,} steps"
+        return f"{self.shortest:,} to {self.longest:,} steps, median {self.median:,}"
+
+
+def measure_lengths(length_N: Int64[np.ndarray, " N"]) -> Lengths:
+    """Return the shortest, the median and the longest."""
+    return Lengths(int(length_N.min()), int(np.median(length_N)), int(length_N.max()))
+
+
 class Flat(NamedTuple):
     """Sequence i is `value_K[begin_N1[i] : begin_N1[i + 1]]`, as its file had it."""
 

@@ -1,6 +1,5 @@
 """From a dataset's name or the path of the user's own files to sources: which reader they are for."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,10 @@ from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.folders import PICTURE_SUFFIXES, has_pictures
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, ImageOptions, find_image_folder, image_folder_source
+from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
@@ -44,7 +44,7 @@ def _find_data(config: DataConfig) -> Source:
     """Return the source for a dataset's name or a path; a name wins over a file of that name."""
     name = config.data
     if name in DATASETS:
-        return DATASETS[name].open(config)
+        return DATASETS[name].open(DATASETS[name], config)
     path = Path(name).expanduser()
     if not path.exists():
         raise UsageError(
@@ -58,23 +58,22 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> S
     """Return the source for a path, by its name and by what is in it; nothing is opened yet."""
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
+    folder = path
     if path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES):
-        return _find_in_folder(str(path), _unpack(path), config, has_labels)
-    if path.is_dir():
-        return _find_in_folder(str(path), path, config, has_labels)
+        folder = cache_dir() / f"archive-{checksum_files([path])[:32]}"
+        unpack(path, folder)
+    if folder.is_dir():
+        return _find_in_folder(str(path), folder, config, has_labels)
     return _open_files(str(path), _with_partner(path), config, has_labels)
 
 
 def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool) -> Source:
-    images = ImageOptions(config.image_size, config.enlarge_to, has_labels)
-    if is_array_folder(folder):
-        return _open_files(name, folder, config, has_labels)
-    if files := _find_parts(folder):
+    if files := folder if is_array_folder(folder) else _find_parts(folder):
         return _open_files(name, files, config, has_labels)
-    if find_image_folder(folder, has_labels=has_labels):
+    if has_pictures(folder, has_labels=has_labels):
         check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
-        is_dogs = is_dogs_folder(folder) and has_labels
-        return (dogs_source if is_dogs else image_folder_source)(name, folder, images)
+        open_folder = dogs_source if is_dogs_folder(folder) and has_labels else image_folder_source
+        return open_folder(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
     raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
 
 
@@ -122,11 +121,3 @@ def _with_partner(path: Path) -> Files:
     partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{path.suffix}")
     is_train = path.suffix.lower() == SERIES_SUFFIX and part.lower() == "train"
     return {"train": path, "test": partner} if is_train and partner.is_file() else path
-
-
-def _unpack(archive: Path) -> Path:
-    """Unpack an archive once into the cache, and return the folder."""
-    checksum = hashlib.sha256(checksum_files([archive]).encode()).hexdigest()
-    folder = cache_dir() / f"archive-{checksum[:32]}"
-    unpack(archive, folder)
-    return folder

@@ -1,17 +1,24 @@
-"""What is known about a named dataset before it is opened. Each dataset has a file of its own with a `DatasetSpec`."""
+"""A dataset by name: what is known of it before it is opened, and its files, found on this machine or downloaded.
 
-from collections.abc import Callable, Collection
+Each dataset has a file of its own with a `DatasetSpec`.
+"""
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
+from auxrnn.files import find_checksum, user_cache
 
+DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens")
 
 
 class Content(NamedTuple):
-    """A file that a user may have already; without a checksum, any file of that name will do."""
+    """A file that a user may have already; without a checksum, any file of that name is accepted."""
 
     name: str
     num_bytes: int | None = None
@@ -51,11 +58,13 @@ class DatasetSpec(NamedTuple):
     license: str
     """As usually quoted; "research" means for research only, "synthetic" that there is none."""
     citation: str
-    open: Callable[[DataConfig], Source]
+    open: Callable[["DatasetSpec", DataConfig], Source]
     """Return the dataset as a source, downloading what is missing."""
     files: tuple[PublishedFile, ...] = ()
     folder: str = ""
     """Folder of its files, if not called like the dataset."""
+    class_names: tuple[str, ...] = ()
+    """For images, whose files hold numbers."""
 
     @property
     def download_bytes(self) -> int:
@@ -74,3 +83,99 @@ def check_options(config: DataConfig, allowed: Collection[str], *, what: str) ->
     for name in READING_OPTIONS:
         if name not in allowed and getattr(config, name) != getattr(defaults, name):
             raise UsageError(f"{name} has no effect on {what}; remove it")
+
+
+def find_data_folder(data_dir: Path | None = None) -> Path:
+    """Return the folder of all datasets: the given one, else $AUXRNN_DATA_DIR, else the user's cache."""
+    return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or user_cache()).expanduser()
+
+
+def get_files(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:
+    """Return the verified files of a dataset, downloading and unpacking what is missing.
+
+    They are looked for in `data_dir/NAME` and `data_dir`; downloads go to the first, or to where the other files are.
+    """
+    own, folders = search_folders(spec, data_dir)
+    found: list[Path] = []
+    for file in spec.files:
+        paths = _find(file, folders, own=own) or _make(file, folders, own=own)
+        folders = [paths[0].parent, *folders]
+        found += paths
+    return found
+
+
+def is_at_hand(spec: DatasetSpec, data_dir: Path | None = None) -> bool:
+    """Return whether all files of a dataset are here, packed or unpacked, judged by their names and sizes."""
+    own, folders = search_folders(spec, data_dir)
+    try:
+        return all(
+            _find(file, folders, own=own, verify=False) or _find_packed(file, folders, own=own, verify=False)
+            for file in spec.files
+        )
+    except (OSError, RunError):
+        return False
+
+
+def search_folders(spec: DatasetSpec, data_dir: Path | None = None) -> tuple[str, list[Path]]:
+    """Return the name of a dataset's own folder, and the folders that may hold its files; its own comes first."""
+    root, own = find_data_folder(data_dir), spec.folder or spec.name
+    return own, [root / own, root]
+
+
+def _make(file: PublishedFile, folders: Sequence[Path], *, own: str) -> list[Path]:
+    """Unpack a file that cannot be read yet, after a download if it is not there at all."""
+    # What downloads need is slow to import, and most often nothing is downloaded.
+    from auxrnn.data.archives import unpack  # noqa: PLC0415
+    from auxrnn.data.downloads import download  # noqa: PLC0415
+
+    packed = _find_packed(file, folders, own=own) or download(file, folders[0])
+    if file.folder is None:
+        return [packed]
+    target = packed.parent / file.folder
+    unpack(packed, target)
+    if found := _find(file, [packed.parent], own=own):
+        return found
+    raise RunError(f"{target} is in the way of what {file.name} unpacks to; delete or rename that folder")
+
+
+def _find(file: PublishedFile, folders: Sequence[Path], *, own: str, verify: bool = True) -> list[Path]:
+    """Return a file in a form that can be read, from the first folder that has it; archives must be unpacked."""
+    for folder in folders:
+        # Packed first: run folders know their data by the checksum of the files that were read.
+        if file.folder is None and (packed := _find_packed(file, [folder], own=own, verify=verify)):
+            return [packed]
+        if unpacked := _find_unpacked(file, folder, own=own, verify=verify):
+            return unpacked
+    return []
+
+
+def _find_packed(file: PublishedFile, folders: Sequence[Path], *, own: str, verify: bool = True) -> Path | None:
+    paths = (folder / file.name for folder in folders)
+    return next((path for path in paths if _matches(path, file, path.parent.name == own, verify)), None)
+
+
+def _find_unpacked(file: PublishedFile, folder: Path, *, own: str, verify: bool) -> list[Path]:
+    """Return everything that a file unpacks to; if only a part of it is there, that is an error."""
+    places = [(folder / file.folder, True)] if file.folder is not None else []
+    places += [(folder, folder.name == own)] if file.unpacked else []
+    for place, is_own in places:
+        missing = [each.name for each in file.unpacked if not _matches(place / each.name, each, is_own, verify)]
+        if not missing and place.is_dir():
+            return [place / each.name for each in file.unpacked] or [place]
+        if len(missing) < len(file.unpacked):
+            raise RunError(f"{place} has no {missing[0]} beside its other files; complete or delete the folder")
+    return []
+
+
+def _matches(path: Path, content: Content | PublishedFile, is_own: bool, verify: bool) -> bool:
+    """Return whether a file is there; in the dataset's own folder, one with another content is an error."""
+    if content.checksum is None or not path.is_file():
+        return path.is_file()
+    if not verify:
+        return path.stat().st_size == content.num_bytes
+    kind, _, published = content.checksum.partition(":")
+    checksum = find_checksum(path, kind)
+    if is_own and checksum != published:
+        found = f"its {kind} checksum is {checksum}, not {published}"
+        raise RunError(f"{path} is damaged or another version ({found}); delete it to download it again")
+    return checksum == published

@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig, decided
-from auxrnn.data.collect import NO_PART, PARTS, Table
+from auxrnn.data.datasets import NO_PART, PARTS, Dataset, Table
 from auxrnn.data.examples import Part
-from auxrnn.data.sequences import NO_LABEL
+from auxrnn.data.formats import Format, make_encoding
+from auxrnn.data.sequences import NO_LABEL, Split, Splits
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
 
@@ -26,6 +27,30 @@ class Division(NamedTuple):
     labeled: Rows
     validation: Rows
     test: Rows
+
+    def describe(self, table: Table) -> str:
+        """Return the sizes of the splits: "8,000 training (300 without a label) and 2,000 test sequences"."""
+        num_unlabeled = len(self.train) - len(self.labeled)
+        without = f" ({num_unlabeled:,} without a label)" if num_unlabeled else ""
+        parts = [f"{len(self.train):,} training{without}"]
+        for rows, name in ((self.validation, "validation"), (self.test, "test")):
+            num_labeled = int((table.label_N[rows] != NO_LABEL).sum())
+            parts += [f"{num_labeled:,} {name}"] if num_labeled else []
+        return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) + " sequences"
+
+
+def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
+    """Return the splits as a network with this format reads them; only examples with a label can be tested on."""
+    encoding = make_encoding(form)
+
+    def make(rows: Rows, labeled: Rows) -> Split:
+        label_N = np.where(np.isin(rows, labeled), dataset.table.label_N[rows], NO_LABEL)
+        return Split(dataset.flat, rows, label_N, encoding)
+
+    held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
+    return Splits(
+        make(division.train, division.labeled), *(split if split.num_examples else None for split in held_out)
+    )
 
 
 def divide(table: Table, data: DataConfig, *, seed: int) -> Division:

@@ -2,8 +2,7 @@
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
-from auxrnn.data.local_files import get_files
-from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options
+from auxrnn.data.spec import Content, DatasetSpec, PublishedFile, check_options, get_files
 from auxrnn.errors import UsageError
 
 MIRRORS = ("http://vision.stanford.edu/aditya86/ImageNetDogs",)
@@ -25,16 +24,16 @@ LISTS = PublishedFile(
 )
 
 
-def open_stanford_dogs(config: DataConfig) -> Source:
-    """Return Stanford Dogs as a source; of a user's own copy some of the breeds will do."""
+def open_stanford_dogs(spec: DatasetSpec, config: DataConfig) -> Source:
+    """Return Stanford Dogs as a source; a user's own copy may have only some of the breeds."""
     from auxrnn.data.readers.dogs import dogs_source  # noqa: PLC0415 - slow, and the list of datasets does without
     from auxrnn.data.readers.image_folder import ImageOptions  # noqa: PLC0415 - the same
 
-    check_options(config, ("image_size", "enlarge_to"), what=STANFORD_DOGS.name)
+    check_options(config, ("image_size", "enlarge_to"), what=spec.name)
     if config.image_size is None:
         raise UsageError("stanford_dogs has images of many sizes; give --image-size, 40 to 128 in the paper")
-    images, *_lists = get_files(STANFORD_DOGS, config.data_dir)
-    return dogs_source(STANFORD_DOGS.name, images.parent, ImageOptions(config.image_size, config.enlarge_to))
+    images, *_lists = get_files(spec, config.data_dir)
+    return dogs_source(spec.name, images.parent, ImageOptions(config.image_size, config.enlarge_to))
 
 
 STANFORD_DOGS = DatasetSpec(

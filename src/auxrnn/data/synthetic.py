@@ -5,11 +5,11 @@ from auxrnn.data.examples import Source
 from auxrnn.data.spec import DatasetSpec
 
 
-def open_task(config: DataConfig) -> Source:
+def open_task(spec: DatasetSpec, config: DataConfig) -> Source:
     """Return a task as a source; its texts have `--length` steps."""
     from auxrnn.data.tasks import task_source  # noqa: PLC0415 - slow, and the list of datasets does without
 
-    return task_source(next(spec for spec in SYNTHETIC if spec.name == config.data), config)
+    return task_source(spec, config)
 
 
 ADDING = DatasetSpec(

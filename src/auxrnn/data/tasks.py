@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from auxrnn.config import DataConfig
-from auxrnn.data.examples import Example, Part, Plain, Problems, Source, Understood
+from auxrnn.data.examples import Example, Part, Problems, Source, Understood
 from auxrnn.data.formats import TextFormat
 from auxrnn.data.spec import DatasetSpec, check_options
 from auxrnn.errors import UsageError
@@ -83,12 +83,11 @@ def task_source(spec: DatasetSpec, config: DataConfig) -> Source:
     task, num_examples = TASKS[spec.name], spec.train_examples + spec.test_examples
     num_bytes = num_examples * length * np.dtype(dtype).itemsize
     form, names = TextFormat(alphabet=task.alphabet), {label: label for label in task.class_names}
-    options: dict[str, Plain] = {"reader": "task", "version": VERSION, "task": spec.name, "length": length}
 
     def read(_problems: Problems, _like: object) -> Understood:
         return Understood(spec.title, form, make_examples(spec, length, dtype), num_examples, num_bytes, names)
 
-    return Source(spec.name, [], options, read)
+    return Source(spec.name, [], {"reader": "task", "version": VERSION, "task": spec.name, "length": length}, read)
 
 
 def make_examples(spec: DatasetSpec, num_steps: int, dtype: type[np.uint8 | np.uint32]) -> Iterator[Example]:

@@ -1,22 +1,38 @@
 """Sequences in numpy arrays: `x` of shape `[N, T]` or `[N, T, D]`, labels `y`, and `lengths` where x is padded.
 
 They are in one .npz, in an .npy with the others beside it, or in a folder of .npy files; `x_train`, `y_train`,
-`x_test`, ... are parts.
+`x_test`, ... are parts. An .npy is mapped into memory, an .npz read block by block. Nothing is unpickled, and no memory
+is taken before the file is known to hold what its header says.
 """
 
+import io
 import math
+import os
+import warnings
+import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Shaped
+from numpy.lib import format as npy
 
-from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
+from auxrnn.data.examples import (
+    SPLIT_NAMES,
+    Example,
+    ExampleError,
+    Part,
+    Problems,
+    Source,
+    Understood,
+    refusing_damage,
+    to_label,
+)
+from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, count_channels, fit_channels
-from auxrnn.data.readers.npy import StoredArray, list_keys, load_array, open_array, read_blocks
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_read
 
 Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]
@@ -38,6 +54,34 @@ SAVE_LABELS = "save a whole number or a word for each sequence: y=np.array(label
 SAVE_LENGTHS = "save a whole number for each sequence: lengths=np.array(lengths)"
 ADD_LABELS = 'add them: np.savez("data.npz", x=x, y=y), or y.npy beside x.npy, or NAME_y.npy beside NAME.npy'
 NO_LABEL = -1
+HEADER_BYTES = 2**14
+"""More than numpy accepts as a header, which it refuses from 10,000 characters on."""
+BLOCK_BYTES = 2**22
+LARGEST_BLOCK = 2**30
+"""How many bytes of an .npz are loaded at once, where it cannot be read in smaller blocks."""
+LARGEST_UNPACKED, SUSPICIOUS_UNPACKED, SUSPICIOUS_RATIO = 2**36, 2**30, 1000
+SAVE_AGAIN = "save it with numpy again"
+HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class StoredArray(NamedTuple):
+    """An array that a file was found to hold; its values are not read yet."""
+
+    place: str
+    """The file, and the name inside it, for error messages: "data.npz, x" or "x.npy"."""
+    path: Path
+    key: str | None
+    """Its name inside an .npz; None for an .npy."""
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    offset: int
+    """How many bytes of the file come before the values."""
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes the values take."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 class ArraySplit(NamedTuple):
@@ -63,16 +107,13 @@ def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
         return _understand(_open_splits(path, locations, has_labels=has_labels), problems, like)
 
     # The same files have parts when they are read as a folder, and none when one of them is named.
-    plain: dict[str, Plain] = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
-    return Source(name, list(files.values()), plain, read)
+    options = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
+    return Source(name, list(files.values()), options, read)
 
 
 def is_array_folder(folder: Path) -> bool:
     """Return whether a folder holds x.npy or x_train.npy."""
-    try:
-        return not {"x", "x_train"}.isdisjoint(_list_arrays(folder))
-    except OSError:
-        return False
+    return not {"x", "x_train"}.isdisjoint(_list_arrays(folder))
 
 
 def _list_arrays(folder: Path) -> dict[str, Path]:
@@ -83,12 +124,9 @@ def _find_files(path: Path) -> dict[str, Path]:
     """Return the files to read, by the names of their arrays; an .npz has its names inside."""
     if path.suffix.lower() == ".npz":
         return {"": path}
-    try:
-        if path.is_dir():
-            return {name: file for name, file in _list_arrays(path).items() if name in KNOWN}
-        others = _list_arrays(path.parent)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    if path.is_dir():
+        return {name: file for name, file in _list_arrays(path).items() if name in KNOWN}
+    others = _list_arrays(path.parent)
     # y_train.npy beside x_train.npy, NAME_y.npy beside NAME.npy.
     stem = path.stem.lower()
     before, after = ("", stem[1:]) if stem[:1] == "x" and stem[1:] in ENDINGS else (f"{stem}_", "")
@@ -154,24 +192,19 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
             rows = (row for block in read_blocks(split.x) for row in block)
             for index, row in enumerate(rows):
                 place = f"{split.x.place}, example {index}"
-                try:
+                with problems.at(place):
                     value_TD = _to_numbers(row, None if split.length_N is None else int(split.length_N[index]))
                     label = None if split.label_N is None else _to_label(split.label_N, index)
-                except ExampleError as error:
-                    problems.refuse(place, error.what, error.cure)
-                    continue
-                if len(value_TD):
                     yield Example(value_TD, label, place, split.part)
-                else:
-                    problems.skip(place, "is empty")
 
 
 def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[np.ndarray, "T D"]:
     """Return the steps before the padding; raise `ExampleError` unless all are finite 32-bit floats."""
     if length is not None and not 0 <= length <= len(row):
-        raise ExampleError(
-            f"has the length {length}", f"give it a length from 1 to {len(row)}, the steps that are there"
-        )
+        cure = f"give it a length from 1 to {len(row)}, the steps that are there"
+        raise ExampleError(f"has the length {length}", cure)
+    if length == 0:
+        raise ExampleError("is empty")
     raw_TD = row[:length].reshape(-1, math.prod(row.shape[1:]))
     with np.errstate(over="ignore"):
         value_TD = np.array(raw_TD, dtype=np.float32, order="C")
@@ -195,3 +228,77 @@ def _to_label(value_N: Column, index: int) -> str | None:
         if not (math.isnan(value) or value.is_integer()):
             raise ExampleError(f"has the label {value:.6g}", "save whole numbers or words as labels")
     return None if value_N.dtype.kind == "i" and value == NO_LABEL else to_label(value)
+
+
+def list_keys(path: Path) -> list[str]:
+    """Return the names of the arrays in an .npz; raise `RunError` for a zip bomb."""
+    with refusing_damage(path, SAVE_AGAIN), zipfile.ZipFile(path) as archive:
+        packed, unpacked = path.stat().st_size, sum(member.file_size for member in archive.infolist())
+        is_bomb = unpacked > SUSPICIOUS_UNPACKED and unpacked > SUSPICIOUS_RATIO * packed
+        if is_bomb or unpacked > LARGEST_UNPACKED:
+            found = f"would unpack from {packed:,} to {unpacked:,} bytes, which is refused"
+            raise RunError(f"{path} {found}; save large arrays as .npy files instead")
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
+    """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
+    place = str(path) if key is None else printable(f"{path}, {key}")
+    with (
+        refusing_damage(place, SAVE_AGAIN),
+        _open_bytes(path, key) as (file, size),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        # Numpy warns about headers written by Python 2, which are fine.
+        # It would also trust the length of the header and read as much; these first bytes hold any honest one.
+        beginning = io.BytesIO(file.read(HEADER_BYTES))
+        shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
+        found = StoredArray(place, path, key, shape, dtype, "F" if is_fortran else "C", beginning.tell())
+    if dtype.kind not in kinds:
+        what = "Python objects, which are never loaded" if dtype.hasobject else f"values of type {dtype.name}"
+        raise RunError(f"{place} holds {what}; {cure}")
+    if size != found.offset + found.num_bytes or min(shape, default=0) < 0:
+        what = f"its header says {found.offset + found.num_bytes:,} bytes and it has {size:,}"
+        raise RunError(f"{place} is damaged ({what}); {SAVE_AGAIN}")
+    if not found.num_bytes or not shape:
+        raise RunError(f"{place} has no entries, with the shape {list(shape)}; {cure}")
+    return found
+
+
+def load_array(stored: StoredArray) -> Shaped[np.ndarray, "..."]:
+    """Return all of an array: mapped from an .npy, loaded from an .npz."""
+    blocks = list(read_blocks(stored))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
+    """Yield some entries of the first axis at a time; an .npy is mapped as one block, which takes no memory."""
+    place, path, key, shape, dtype, order, offset = stored
+    with refusing_damage(place, SAVE_AGAIN):
+        if key is None:
+            # A memmap is several times slower to index than the plain array that it is.
+            yield np.memmap(path, dtype, "r", offset, shape, order).view(np.ndarray)
+            return
+        row_bytes = stored.num_bytes // shape[0]
+        step = max(1, BLOCK_BYTES // row_bytes) if order == "C" else shape[0]
+        if step * row_bytes > LARGEST_BLOCK:
+            what = f"takes {step * row_bytes:,} bytes that can only be loaded at once"
+            raise RunError(f"{place} {what}; save it as an .npy file, or in the order of np.ascontiguousarray")
+        with _open_bytes(path, key) as (file, _size):
+            file.read(offset)
+            for start in range(0, shape[0], step):
+                num_read = min(step, shape[0] - start)
+                block = np.frombuffer(file.read(num_read * row_bytes), dtype)
+                yield block.reshape((num_read, *shape[1:]), order=order)
+
+
+@contextmanager
+def _open_bytes(path: Path, key: str | None) -> Iterator[tuple[io.BufferedIOBase, int]]:
+    """Open the bytes of an array in the .npy format, with their number."""
+    with path.open("rb") as file:
+        if key is None:
+            yield file, os.fstat(file.fileno()).st_size
+            return
+        with zipfile.ZipFile(file) as archive, archive.open(f"{key}.npy") as member:
+            assert isinstance(member, zipfile.ZipExtFile)
+            yield member, archive.getinfo(f"{key}.npy").file_size

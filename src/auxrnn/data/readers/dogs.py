@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from auxrnn.data.examples import Part, Problems, Source
-from auxrnn.data.folders import Names, Tree, find_files, printable
-from auxrnn.data.readers.image_folder import PICTURE_SUFFIXES, Album, ImageOptions, Picture, album_source
+from auxrnn.data.examples import Part, Problems, Source, refusing_damage
+from auxrnn.data.folders import Names, Tree, find_pictures, printable
+from auxrnn.data.readers.image_folder import Album, ImageOptions, Picture, album_source
 
 IMAGES = "Images"
 LISTS: dict[Part, str] = {"train": "lists/train_list.mat", "test": "lists/test_list.mat"}
@@ -44,7 +44,7 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
 
     The enlarged training set is an approximation: how the paper's 150,000 images were made is not known.
     """
-    tree = find_files(folder / IMAGES, suffixes=PICTURE_SUFFIXES)
+    tree = find_pictures(folder / IMAGES)
     kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
     files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
     return album_source(
@@ -76,7 +76,7 @@ def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
 
 def read_list(path: Path, problems: Problems) -> dict[Names, int]:
     """Return the files on a list, by their names below `Images`, with the number of each one's breed."""
-    try:
+    with problems.noting_errors(), refusing_damage(printable(path), GET_AGAIN, kind="a list of images"):
         variables = read_matlab(path.read_bytes())
         files, labels = variables.get("file_list"), variables.get("labels")
         if not isinstance(files, list) or not isinstance(labels, np.ndarray):
@@ -85,11 +85,8 @@ def read_list(path: Path, problems: Problems) -> dict[Names, int]:
         for names in listed:
             if len(names) < 2 or {"", ".", ".."} & set(names) or any("\0" in name for name in names):
                 raise ValueError(f"{names} is no file below {IMAGES}")
-    except (OSError, ValueError, OverflowError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or "it is damaged or of another kind"
-        problems.refuse(printable(path), f"cannot be read as a list of images ({why})", GET_AGAIN)
-        return {}
-    return listed
+        return listed
+    return {}
 
 
 def read_matlab(content: bytes) -> dict[str, Variable]:

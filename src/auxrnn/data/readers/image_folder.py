@@ -6,8 +6,9 @@ forgotten, so that memory does not grow with their number.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -16,15 +17,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
-from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Plain, Problems, Source, Understood
-from auxrnn.data.folders import Names, Tree, find_files, has_file, printable
+from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Problems, Source, Understood
+from auxrnn.data.folders import Names, Tree, find_pictures, printable
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.readers.pictures import PictureHeader, decode, draw_crop, quiet, read_header, resize
+from auxrnn.data.readers.pictures import PictureHeader, decode, draw_crop, read_header, resize
 from auxrnn.errors import UsageError
 
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-"""How the names of pictures end, in lower case; the format of a file is told from its content."""
 MOST_SIDE = 10_000
 UNLABELED: Part = "unlabeled"
 ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
@@ -45,7 +44,7 @@ class ImageOptions(NamedTuple):
     image_size: int | None = None
     """Squeeze each image to a square of this side, whole; None: all must have one size, which is kept."""
     enlarge_to: int | None = None
-    """Add seeded crops of the training images until there are so many."""
+    """Add seeded crops of the training images until there are that many."""
     has_labels: bool = True
     """Whether folders are classes; if not, every picture counts, wherever it is, and has no label."""
 
@@ -74,14 +73,9 @@ class Album(NamedTuple):
     class_names: Mapping[str, str] | None = None
 
 
-def find_image_folder(folder: Path, *, has_labels: bool = True) -> bool:
-    """Return whether a folder holds images, in sub-folders where these are the labels; cheap."""
-    return has_file(folder, suffixes=PICTURE_SUFFIXES, least_depth=2 if has_labels else 1)
-
-
 def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Source:
     """Return all images below a folder, laid out as the top of this file says."""
-    tree = find_files(folder, suffixes=PICTURE_SUFFIXES)
+    tree = find_pictures(folder)
     # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
     plain = {"reader": "image_folder", "below": tree.shared_folder()}
     return album_source(name, tree, options, lambda problems: _sort(tree, options, problems), plain, tree.paths())
@@ -92,26 +86,26 @@ def album_source(
     tree: Tree,
     options: ImageOptions,
     sort: Callable[[Problems], Album],
-    plain: Mapping[str, Plain],
+    plain: Mapping[str, object],
     files: Sequence[Path],
 ) -> Source:
     """Return pictures as a source, given how they are sorted into classes and parts.
 
-    With `enlarge_to`, seeded crops follow each training picture until there are so many training examples. With a
+    With `enlarge_to`, seeded crops follow each training picture until there are that many training examples. With a
     format, pictures fit it, and none are cropped. Pictures that cannot be read are skipped and counted.
     """
     if options.image_size is not None and not 1 <= options.image_size <= MOST_SIDE:
         raise UsageError(f"image_size is {options.image_size}; it must be from 1 to {MOST_SIDE}")
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        tree.report(problems, what="an image")
+        tree.report(problems)
         kind, pictures, groups, class_names = sort(problems)
         headers = _in_threads(lambda picture: read_header(picture.path), pictures, problems, num_bytes=1)
         found = [picture._replace(header=header) for picture, header in headers]
         if not isinstance(like, ImageFormat | None):
             raise UsageError(f"{name} holds images, and the other data does not; give data of the same kind")
         form = like or _choose_format(name, [picture.header for picture in found], options.image_size)
-        if like is not None and not form.is_resized:
+        if like is not None:
             found = [picture for picture in found if _has_size(picture, form, problems)]
         if like is None and options.enlarge_to is not None and options.has_labels:
             found = _plan_crops(found, options.enlarge_to)
@@ -218,24 +212,25 @@ def _read_examples(
 
 def _has_size(picture: Picture, form: ImageFormat, problems: Problems) -> bool:
     """Return whether a picture fits; refuse it otherwise, so that no test set shrinks unnoticed."""
-    height, width, _is_gray = picture.header
-    if (height, width) == (form.height, form.width):
+    with problems.at(printable(picture.path)):
+        _check_size(picture.header.height, picture.header.width, form)
         return True
-    what = f"has {height}x{width} pixels (height x width) where {form.height}x{form.width} are needed"
-    problems.refuse(printable(picture.path), what, "resize it")
     return False
+
+
+def _check_size(height: int, width: int, form: ImageFormat) -> None:
+    if not form.is_resized and (height, width) != (form.height, form.width):
+        what = f"has {height}x{width} pixels (height x width) where {form.height}x{form.width} are needed"
+        raise ExampleError(what, "resize it")
 
 
 def _decode(picture: Picture, form: ImageFormat) -> list[UInt8[np.ndarray, "T C"]]:
     """Decode a picture once, for itself and all its crops."""
     image = decode(picture.path, channels=form.channels)
-    size = (form.height, form.width)
-    if not form.is_resized and (image.height, image.width) != size:
-        what = f"has {image.height}x{image.width} pixels (height x width) where {form.height}x{form.width} are needed"
-        raise ExampleError(what, "resize it")
+    _check_size(image.height, image.width, form)
     numbers = range(1, picture.num_crops + 1)
     boxes = [None, *(draw_crop("/".join(picture.names), number, image.size) for number in numbers)]
-    return [resize(image, size, box=box).reshape(-1, form.channels) for box in boxes]
+    return [resize(image, (form.height, form.width), box=box).reshape(-1, form.channels) for box in boxes]
 
 
 def _in_threads(
@@ -245,21 +240,14 @@ def _in_threads(
 
     A picture takes at most `num_bytes` of memory, which decides how many are read at a time.
     """
-
-    def attempt(picture: Picture) -> Result | ExampleError:
-        try:
-            return function(picture)
-        except ExampleError as error:
-            return error
-
     step = max(1, min(16 * NUM_THREADS, HANDFUL_BYTES // num_bytes))
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         for start in range(0, len(pictures), step):
             handful = pictures[start : start + step]
-            with quiet():
-                results = list(pool.map(attempt, handful))
-            for picture, result in zip(handful, results, strict=True):
-                if isinstance(result, ExampleError):
-                    problems.skip(printable(picture.path), result.what)
-                else:
-                    yield picture, result
+            # Warnings are switched for the whole process, never inside a thread.
+            with warnings.catch_warnings(action="ignore"):
+                futures = [pool.submit(function, picture) for picture in handful]
+                wait(futures)
+            for picture, future in zip(handful, futures, strict=True):
+                with problems.at(printable(picture.path), can_skip=True):
+                    yield picture, future.result()

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float32, Shaped, UInt8
 from PIL import ExifTags, Image
 
-from auxrnn.data.examples import ExampleError
+from auxrnn.data.examples import ExampleError, describe_damage
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.readers.npy import list_keys, load_array, open_array
+from auxrnn.data.readers.arrays import list_keys, load_array, open_array
 from auxrnn.errors import RunError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP", "TIFF")
@@ -104,17 +104,6 @@ def draw_crop(name: str, number: int, size: tuple[int, int]) -> Box:
     return left, top, right, bottom
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence pillow's warnings: what is wrong with a picture is said once, by name.
-
-    Warnings are switched for the whole process, so this belongs around threads, never inside one.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D"]:
     """Read an image (PNG, JPEG, ...), or one or many images in a .npy or .npz, as sequences for prediction.
 
@@ -123,7 +112,8 @@ def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D
     """
     is_array = path.suffix.lower() in (".npy", ".npz")
     pixels = _read_array(path) if is_array else _read_picture(path, form)
-    for source in (form, form.without_resizing):
+    # Of images that have their final size already, only the permutation is left to do.
+    for source in (form, ImageFormat(*form.size, form.channels, permutation=form.permutation)):
         images_NHWC = _as_examples(pixels, (source.height, source.width, source.channels))
         if images_NHWC is not None:
             return to_unit(to_sequences(images_NHWC, source))
@@ -145,7 +135,7 @@ def _as_examples(array: Pixels, shape: tuple[int, ...]) -> Pixels | None:
 
 def _read_picture(path: Path, form: ImageFormat) -> UInt8[np.ndarray, "H W C"]:
     try:
-        with quiet():
+        with warnings.catch_warnings(action="ignore"):
             image = decode(path, channels=form.channels)
     except ExampleError as error:
         raise RunError(f"{path} {error}") from error
@@ -181,8 +171,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise ExampleError(f"has more than {MOST_PIXELS:,} pixels", "make it smaller") from error
     except Exception as error:  # pillow reports damage by many kinds of exception
-        why = error.strerror if isinstance(error, OSError) else None
-        raise _unreadable(why or "it is damaged or of another kind") from error
+        raise _unreadable(describe_damage(error)) from error
 
 
 def _unreadable(why: str) -> ExampleError:

@@ -12,9 +12,8 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.examples import Problems
+from auxrnn.data.examples import Problems, refusing_damage
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_read
 
 MOST_CHARACTERS = 2**24
 """How long one field of a CSV file may be."""
@@ -56,26 +55,24 @@ def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
     return tuple(dict.fromkeys(key for record in records for key in record)), True
 
 
-def _read_lines(path: Path) -> Iterator[str]:
-    try:
-        # Bytes that are not UTF-8 become lone surrogates, which are refused by row.
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            for number in count(1):
-                line = file.readline(MOST_LINE_CHARACTERS)
-                if len(line) >= MOST_LINE_CHARACTERS:
-                    what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
-                    raise RunError(f"{path}, line {number} {what}; make it shorter")
-                if not line:
-                    return
-                yield line
-    except OSError as error:
-        raise cannot_read(path, error) from error
+def read_lines(path: Path, *, errors: str = "surrogateescape") -> Iterator[str]:
+    """Yield the lines of a text file with their ends; bytes that are not UTF-8 become lone surrogates by default."""
+    cure = "check that it is there and that you may read it"
+    with refusing_damage(path, cure), path.open(encoding="utf-8-sig", errors=errors, newline="") as file:
+        for number in count(1):
+            line = file.readline(MOST_LINE_CHARACTERS + 1)
+            if len(line) > MOST_LINE_CHARACTERS:
+                what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
+                raise RunError(f"{path}, line {number} {what}; make it shorter")
+            if not line:
+                return
+            yield line
 
 
 def _read_csv(path: Path, problems: Problems, _columns: object, *, delimiters: str) -> Rows:
     # The limit holds for the whole process; it is raised, never lowered, so that other users of csv are not cut short.
     csv.field_size_limit(max(csv.field_size_limit(), MOST_CHARACTERS))
-    lines, head = _read_lines(path), list[str]()
+    lines, head = read_lines(path), list[str]()
     while not "".join(head[-1:]).strip() and (line := next(lines, "")):
         head.append(line)
     unquoted = re.sub('"[^"]*("|$)', "", "".join(head))
@@ -98,7 +95,7 @@ def _read_csv(path: Path, problems: Problems, _columns: object, *, delimiters: s
 
 
 def _read_json(path: Path, problems: Problems, _columns: object) -> Rows:
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         try:
@@ -114,7 +111,7 @@ def _read_json(path: Path, problems: Problems, _columns: object) -> Rows:
 
 
 def _read_plain(path: Path, _problems: Problems, _columns: object) -> Rows:
-    return ((number, {"text": line.rstrip("\r\n")}) for number, line in enumerate(_read_lines(path), start=1))
+    return ((number, {"text": line.rstrip("\r\n")}) for number, line in enumerate(read_lines(path), start=1))
 
 
 def _read_parquet(path: Path, _problems: Problems, columns: Sequence[str] | None) -> Rows:
@@ -123,13 +120,13 @@ def _read_parquet(path: Path, _problems: Problems, columns: Sequence[str] | None
     except ImportError as error:
         raise UsageError(f"{path} is a Parquet file; to read it, pip install 'auxrnn[parquet]'") from error
     numbers = count(1)
-    try:
-        with path.open("rb") as content, pyarrow.parquet.ParquetFile(content) as file:
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
-                yield from ((next(numbers), record) for record in batch.to_pylist())
-    except Exception as error:  # pyarrow reports damage by many kinds of exception
-        why = (isinstance(error, OSError) and error.strerror) or "it is damaged or another format"
-        raise RunError(f"{path} cannot be read as Parquet ({why}); write it again") from error
+    with (
+        refusing_damage(path, "write it again", kind="Parquet"),
+        path.open("rb") as content,
+        pyarrow.parquet.ParquetFile(content) as file,
+    ):
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
+            yield from ((next(numbers), record) for record in batch.to_pylist())
 
 
 PLAIN_TEXT = TableKind("plain text", _read_plain)

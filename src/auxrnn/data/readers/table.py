@@ -1,27 +1,39 @@
-"""Tables of texts as a source of examples: columns are chosen, rows checked, texts joined, labels named."""
+"""Tables of texts as a source of examples: columns are chosen, rows checked, texts joined, labels named.
+
+Columns are those that the user names, or those with well-known names. Nothing else is guessed: where the names do not
+settle it, an error lists the columns and names the flags.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, refusing_damage, to_label
 from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, TextFormat, kind_of
-from auxrnn.data.readers.columns import AskedColumns, Layout, choose_columns
 from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, read_names
 from auxrnn.errors import RunError, UsageError
 
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 BYTES_PER_STEP = {"characters": 4, "bytes": 1}
+TEXT_NAMES = re.compile(
+    "texts?|(text_)?contents?|reviews?|review_?(text|body)|sentences?|documents?|body|messages?|title|headline|abstract"
+    "|comments?|comment_text|description|article|tweet|post|question|utterance|sequence|e_?mail|sms"
+)
+LABEL_NAMES = re.compile(
+    "labels?|class(es)?|class_(index|label)|category|target|sentiment|polarity|stars?|rating|topic|intent|emotion|genre|y"
+)
+MOST_LISTED = 12
 
 
 class TableOptions(NamedTuple):
     """What a user may say of a table."""
 
-    text_column: str | None = None
-    """Column of the texts, by name or by number from 1; several, as "title+content", are joined by a space."""
+    text_column: str | tuple[str, ...] | None = None
+    """Column of the texts, by name or by number from 1; several ("title+content", or a tuple) are joined by a space."""
     label_column: str | None = None
     """Column of the labels, by name or number."""
     tokens: Literal["characters", "bytes"] = "characters"
@@ -35,12 +47,25 @@ class TableOptions(NamedTuple):
 
 
 class TableFile(NamedTuple):
-    """One file whose columns are chosen."""
+    """One file whose columns are chosen, by position from 0."""
 
     path: Path
     part: Part | None
-    kind: TableKind
-    layout: Layout
+    names: tuple[str, ...]
+    """Of all columns; their numbers from 1 where the file has no names."""
+    is_named: bool
+    text: tuple[int, ...]
+    label: int | None
+
+    @property
+    def kind(self) -> TableKind:
+        """How the file is read."""
+        return KINDS[self.path.suffix.lower()]
+
+    def select(self, index: int) -> str:
+        """Return what tells a column from all others: its name, or its number where it has no name of its own."""
+        name = self.names[index]
+        return name if name and self.names.count(name) == 1 else str(index + 1)
 
 
 def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOptions) -> Source:
@@ -70,13 +95,12 @@ def _read_tables(
 ) -> Understood:
     # Training says which columns are read.
     part = "train" if "train" in parts else next(iter(parts))
-    asked = AskedColumns(options.text_column, options.label_column, options.has_labels, form.columns)
-    first = _open(parts[part], part, asked)
+    first = _open(parts[part], part, options, usual=form.columns)
     files = []
     for part, path in parts.items():
         with problems.noting_errors():
-            files.append(first if part == first.part else _open_like(first, path, part, options.has_labels))
-    form = form._replace(columns=tuple(map(first.layout.select, first.layout.text)))
+            files.append(first if part == first.part else _open_like(first, path, part, options))
+    form = form._replace(columns=tuple(map(first.select, first.text)))
     num_bytes = sum(file.path.stat().st_size * file.kind.packing for file in files)
     return Understood(
         _describe(first),
@@ -88,22 +112,94 @@ def _read_tables(
     )
 
 
-def _open(path: Path, part: Part | None, asked: AskedColumns) -> TableFile:
+def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
+    """Choose the columns of a file; `usual` are those of the texts that the model was trained on."""
     cells, are_names = read_names(path)
-    return TableFile(path, part, KINDS[path.suffix.lower()], choose_columns(path, cells, asked, are_names=are_names))
+    numbers = tuple(str(number) for number in range(1, len(cells) + 1))
+    label_name = (options.label_column or "").strip()
+    # A number may be a position, so it does not tell a header from a first row.
+    given = {*_find_asked(options.text_column, cells, usual), label_name} - {"", *numbers}
+    is_named = are_names or bool(given & set(cells)) or _is_header(cells, options.has_labels)
+    names = cells if is_named else numbers
+    text = tuple(_find(path, names, name, "--text-column") for name in _find_asked(options.text_column, names, usual))
+    if options.label_column is None:
+        label = _find_known(names, LABEL_NAMES, besides=text)
+    else:
+        label = _find(path, names, label_name, "--label-column")
+    if label in text:
+        raise UsageError(f"column {options.label_column!r} of {path} is given as text and as labels; give another one")
+    if not text:
+        known = _find_known(names, TEXT_NAMES, besides=[label])
+        others = [index for index in range(len(names)) if index != label] if known is None else [known]
+        text = tuple(others if len(others) == 1 else ())
+    missing = ["text"] * (not text) + ["label"] * (options.has_labels and label is None)
+    if missing:
+        raise _ask(path, cells, missing)
+    return TableFile(path, part, names, is_named, text, label)
 
 
-def _open_like(first: TableFile, path: Path, part: Part | None, needs_label: bool) -> TableFile:
+def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOptions) -> TableFile:
     """Open another file, and find the columns in it that were chosen for the first."""
-    layout = first.layout
-    label = None if layout.label is None else layout.select(layout.label)
-    if layout.is_named and not needs_label and label not in read_names(path)[0]:
+    label = None if first.label is None else first.select(first.label)
+    if first.is_named and not options.has_labels and label not in read_names(path)[0]:
         label = None
-    found = _open(path, part, AskedColumns(tuple(map(layout.select, layout.text)), label, needs_label))
-    if not layout.is_named and len(found.layout.names) != len(layout.names):
-        what = f"{len(found.layout.names)} columns where {first.path} has {len(layout.names)}"
+    text = tuple(map(first.select, first.text))
+    found = _open(path, part, options._replace(text_column=text, label_column=label))
+    if not first.is_named and len(found.names) != len(first.names):
+        what = f"{len(found.names)} columns where {first.path} has {len(first.names)}"
         raise RunError(f"{path} has {what}; give both the same columns")
     return found
+
+
+def _find_asked(
+    text_column: str | tuple[str, ...] | None, names: Collection[str], usual: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the text columns that are asked of a file with these names, none if that is left open."""
+    if isinstance(text_column, str):
+        # A "+" may be part of a name.
+        pieces = [text_column] if text_column.strip() in names else text_column.split("+")
+        return tuple(piece.strip() for piece in pieces)
+    return text_column or (usual if set(usual) <= set(names) else ())
+
+
+def _is_header(cells: Sequence[str], needs_label: bool) -> bool:
+    """Return whether the first row holds well-known names; a single one can be there by chance."""
+    has_text, has_label = (any(_is_called(cell, known) for cell in cells) for known in (TEXT_NAMES, LABEL_NAMES))
+    return has_text and (has_label or not needs_label)
+
+
+def _is_called(name: str, known: re.Pattern[str]) -> bool:
+    """Return whether a name is a known one, however it is written: "Review Text", "review-text"."""
+    return known.fullmatch(re.sub(r"[\s_-]+", "_", name.strip().lower())) is not None
+
+
+def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
+    """Return the position of a column by its name, or by its number if no column has that name."""
+    if name and name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{path} has more than one column {name!r}; give {flag} its number, counted from 1")
+        return names.index(name)
+    if name in map(str, range(1, len(names) + 1)):
+        return int(name) - 1
+    raise UsageError(f"{path} has no column {name!r} (it has {_list(names)}); give {flag} one that all files have")
+
+
+def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
+    """Return the only column with a well-known name."""
+    found = [index for index, name in enumerate(names) if index not in besides and _is_called(name, known)]
+    return found[0] if len(found) == 1 else None
+
+
+def _ask(path: Path, cells: Sequence[str], missing: Sequence[str]) -> UsageError:
+    cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
+    if len(cells) == 1:
+        cure = "add a column of labels, or give the file as --unlabeled"
+    what = f"does not say which column is the {' and which the '.join(missing)}"
+    return UsageError(f"{path} {what} (it has {_list(cells)}); {cure}")
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(reprlib.repr, names[:MOST_LISTED])) + ", ..." * (len(names) > MOST_LISTED)
 
 
 def _read_examples(files: Sequence[TableFile], form: TextFormat, problems: Problems) -> Iterator[Example]:
@@ -112,39 +208,35 @@ def _read_examples(files: Sequence[TableFile], form: TextFormat, problems: Probl
         with problems.noting_errors():
             for number, record in _read_rows(file, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
-                try:
-                    text, label = _pick(record, file.layout)
-                except ExampleError as error:
-                    problems.refuse(place, error.what, error.cure)
-                    continue
-                if text.strip():
+                with problems.at(place):
+                    text, label = _pick(record, file)
                     yield Example(form.to_values(text), label, place, file.part)
-                else:
-                    problems.skip(place, "has no text")
         if is_empty and problems.num_refused == num_refused:
             problems.refuse(str(file.path), "has no rows", "give it at least one")
 
 
 def _read_rows(file: TableFile, problems: Problems) -> Rows:
     """Yield the rows below the header; where values come by name, there is none."""
-    names = [file.layout.names[index] for index in (*file.layout.text, file.layout.label) if index is not None]
+    names = [file.names[index] for index in (*file.text, file.label) if index is not None]
     for position, (number, record) in enumerate(file.kind.read(file.path, problems, names)):
-        if position or not file.layout.is_named or isinstance(record, dict):
+        if position or not file.is_named or isinstance(record, dict):
             yield number, record
 
 
-def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
+def _pick(record: Record, file: TableFile) -> tuple[str, str | None]:
     """Return the text and the label of a row; a value that is missing is empty."""
-    cells = [record.get(name) for name in layout.names] if isinstance(record, dict) else record
-    if len(cells) != len(layout.names):
-        what = f"has {len(cells)} column{'s' * (len(cells) != 1)} where the first row has {len(layout.names)}"
-        raise ExampleError(what, f"give it {len(layout.names)}, and quotes around its texts")
-    texts = [cells[index] for index in layout.text]
+    cells = [record.get(name) for name in file.names] if isinstance(record, dict) else record
+    if len(cells) != len(file.names):
+        what = f"has {len(cells)} column{'s' * (len(cells) != 1)} where the first row has {len(file.names)}"
+        raise ExampleError(what, f"give it {len(file.names)}, and quotes around its texts")
+    texts = [cells[index] for index in file.text]
     for text in texts:
         if not isinstance(text, str | None):
             raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
-    label = None if layout.label is None else to_label(cells[layout.label])
+    label = None if file.label is None else to_label(cells[file.label])
+    if not joined.strip():
+        raise ExampleError("has no text")
     if "\0" in joined or LONE_SURROGATE.search(joined + (label or "")):
         raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
     return joined, label
@@ -152,10 +244,8 @@ def _pick(record: Record, layout: Layout) -> tuple[str, str | None]:
 
 def _read_class_names(path: Path) -> Mapping[str, str]:
     """Read one class name per line; the first is that of the label 1."""
-    try:
+    with refusing_damage(path, "get it again", kind="a list of class names"):
         names = [line.strip() for line in path.read_text(encoding="utf-8").strip().split("\n")]
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read as a list of class names; get it again") from error
     if "" in names or len(set(names)) < len(names):
         raise RunError(f"{path} does not name one class on each line; write a different name on each")
     return {str(number): name for number, name in enumerate(names, start=1)}
@@ -164,8 +254,7 @@ def _read_class_names(path: Path) -> Mapping[str, str]:
 def _describe(file: TableFile) -> str:
     if file.kind is PLAIN_TEXT:
         return "texts, one per line"
-    layout = file.layout
-    text = f"text in column {' and '.join(map(layout.select, layout.text))}"
-    label = "without labels" if layout.label is None else f"labels in column {layout.select(layout.label)}"
-    header = "" if layout.is_named else " without a header"
+    text = f"text in column {' and '.join(map(file.select, file.text))}"
+    label = "without labels" if file.label is None else f"labels in column {file.select(file.label)}"
+    header = "" if file.is_named else " without a header"
     return printable(f"table of texts in {file.kind.title}{header}, {text}, {label}")

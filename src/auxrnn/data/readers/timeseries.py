@@ -6,19 +6,17 @@ case to case; what a header says of lengths and channels is wrong in some files 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
-from auxrnn.data.examples import Example, ExampleError, Part, Plain, Problems, Source, Understood, to_label
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
 from auxrnn.data.formats import Format, count_channels, fit_channels
+from auxrnn.data.readers.rows import read_lines
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_read
 
-LONGEST_LINE = 2**26
 HOW_TO_WRITE = (
     "write lines such as @problemName NAME and @classLabel true A B, a line @data, and then one case per line"
 )
@@ -57,8 +55,8 @@ def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_label
         return Understood(description, form, _read_examples(opened, problems), None, num_bytes)
 
     parts = None if isinstance(files, Path) else ", ".join(files)
-    plain: dict[str, Plain] = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
-    return Source(name, [path for _part, path in paths], plain, read)
+    options = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
+    return Source(name, [path for _part, path in paths], options, read)
 
 
 def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
@@ -87,37 +85,20 @@ def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[
         _read_header(lines, file.path)
         for place, text in lines:
             *channels, last = text.split(":") + [""] * (not file.has_last)
-            try:
+            with problems.at(place):
                 value_TD = _read_values(channels, file.num_channels)
-            except ExampleError as error:
-                problems.refuse(place, error.what, error.cure)
-                continue
-            label = to_label(last) if file.classes is not None and last.strip() != "?" else None
-            if file.classes and label is not None and label not in file.classes:
-                what = f"has the class {last.strip()[:40]!r}, which the header does not list"
-                problems.refuse(place, what, "correct it, or add it to the line @classLabel")
-                continue
-            if len(value_TD):
+                label = to_label(last) if file.classes is not None and last.strip() != "?" else None
+                if file.classes and label is not None and label not in file.classes:
+                    what = f"has the class {last.strip()[:40]!r}, which the header does not list"
+                    raise ExampleError(what, "correct it, or add it to the line @classLabel")
                 yield Example(value_TD, label, place, file.part)
-            else:
-                problems.skip(place, "is empty")
 
 
 def _read_lines(path: Path) -> Lines:
-    try:
-        # Comments of the archives are not always UTF-8.
-        with path.open(encoding="utf-8-sig", errors="backslashreplace") as file:
-            for number in count(1):
-                line = file.readline(LONGEST_LINE + 1)
-                if len(line) > LONGEST_LINE:
-                    what = f"{path}, line {number} is longer than {LONGEST_LINE:,} characters"
-                    raise RunError(f"{what}; write one case per line, or shorter ones")
-                if line.strip() and not line.lstrip().startswith("#"):
-                    yield f"{path}, line {number}", line.strip()
-                if not line:
-                    return
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    # Comments of the archives are not always UTF-8.
+    for number, line in enumerate(read_lines(path, errors="backslashreplace"), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield f"{path}, line {number}", line.strip()
 
 
 def _read_header(lines: Lines, path: Path) -> dict[str, list[str]]:
@@ -140,7 +121,7 @@ def _read_values(channels: Sequence[str], num_channels: int) -> Float32[np.ndarr
         what = f"has {count_channels(len(channels))} instead of {count_channels(num_channels)}"
         raise ExampleError(what, "put a colon after each channel")
     if not any(channel.strip() for channel in channels):
-        return np.zeros((0, num_channels), dtype=np.float32)
+        raise ExampleError("is empty")
     words = [channel.split(",") for channel in channels]
     if len(set(map(len, words))) > 1:
         what = f"has channels of different lengths ({len(min(words, key=len))} and {len(max(words, key=len))})"

@@ -10,8 +10,7 @@ from made_archives import archive_of, files_under, md5, write_parts
 from serving import Served, block_network, serving
 
 from auxrnn.data.catalog import DATASETS, fetch
-from auxrnn.data.local_files import find_data_folder, get_files, is_at_hand, search_folders
-from auxrnn.data.spec import Content, PublishedFile
+from auxrnn.data.spec import Content, PublishedFile, find_data_folder, get_files, is_at_hand, search_folders
 from auxrnn.errors import RunError, UsageError
 
 CONTENT = b"sixteen examples"
