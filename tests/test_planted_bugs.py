@@ -9,7 +9,7 @@ import torch
 import slow_reference as slow
 from auxrnn import bptt
 from auxrnn.auxiliary import objectives
-from auxrnn.models.cells import lstm
+from auxrnn.models.cells import recurrence
 from auxrnn.models.decoder import Decoder
 from auxrnn.models.heads import Head
 from auxrnn.models.network import LossTerms
@@ -142,7 +142,7 @@ def shorter_segments_counted_as_long(patch):
 
 
 def padding_read(patch):
-    patch.setattr(lstm, "SATURATING", 0.0)
+    patch.setattr(recurrence, "SATURATING", 0.0)
 
 
 def mask_not_scaled(patch):

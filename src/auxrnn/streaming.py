@@ -77,7 +77,8 @@ class Stream:
         if not can_run(head.output.weight, cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
-        return Packed(cell.folded_weights(embedding), head_weights, self._state, is_token=self._is_token)
+        weights = cell.kernel_weights(embedding.fold(cell.input_maps()[0]))
+        return Packed(weights, head_weights, self._state, is_token=self._is_token)
 
     def _count_steps(self, x_BS: Tensor) -> int:
         shape = tuple(x_BS.shape)

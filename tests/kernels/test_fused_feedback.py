@@ -41,9 +41,7 @@ class Work(NamedTuple):
 
     def generate(self):
         """Give the inputs as they are fed."""
-        return self.decoder.generate(
-            self.embedding, self.x_MS, self.start, sampling=self.sampling, dropconnect_mask_OF=self.dropconnect_mask_OF
-        )
+        return self.decoder.generate(self.embedding, self.x_MS, self.start, self.sampling, self.dropconnect_mask_OF)[1]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0].__name__}-{kind[1]}")

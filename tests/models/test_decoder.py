@@ -37,9 +37,7 @@ def start():
 
 def feed(decoder, embedding, x_MSD, start, is_true_MS, dropconnect_mask_OF=None):
     half_MS = torch.full((M, S), 0.5)
-    return decoder.generate(
-        embedding, x_MSD, start, sampling=Sampling(is_true_MS, half_MS), dropconnect_mask_OF=dropconnect_mask_OF
-    )
+    return decoder.generate(embedding, x_MSD, start, Sampling(is_true_MS, half_MS), dropconnect_mask_OF)[1]
 
 
 def some_true(seed=0):

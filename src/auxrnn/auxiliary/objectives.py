@@ -142,8 +142,8 @@ class Reconstruct(nn.Module):
         x_MS = torch.cat([x_MS, x_MS[:, :1]], dim=1)
         half_MS = torch.full(x_MS.shape[:2], 0.5, device=x_MS.device)
         sampling = Sampling(torch.zeros_like(half_MS, dtype=torch.bool), half_MS)
-        start = self.decoder.start(state)
-        return self.decoder.generate(encoder.embedding, x_MS, start, sampling=sampling, dropconnect_mask_OF=None)[:, 1:]
+        _, generated_MS = self.decoder.generate(encoder.embedding, x_MS, self.decoder.start(state), sampling)
+        return generated_MS[:, 1:]
 
     def _inputs_and_targets(
         self, batch: SequenceBatch, segments: Segments

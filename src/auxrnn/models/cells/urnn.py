@@ -16,7 +16,7 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from auxrnn.models.cells.recurrence import InputMap, LayerState, Recurrence
+from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, Recurrence
 from auxrnn.structs import RNNState
 
 # Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
@@ -69,17 +69,9 @@ class URNN(Recurrence):
     def _turn(self, layer: int) -> "Turn":
         return make_turn(self.angles[layer], self.reflections[layer], self.permutation_LH[layer])
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T R"], LayerState]:
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run step by step, with W as a dense matrix where that is faster."""
-        start_BR, c_BK = start
+        x_BTI, input_map, start_BR, c_BK, idle_BT = inputs
         if idle_BT is not None:
             # What is not read may be anything, and an overflow times a gradient of zero is not zero.
             x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
@@ -88,14 +80,14 @@ class URNN(Recurrence):
         if self.hidden_size <= LARGEST_DENSE and num_rows >= self.hidden_size:
             input_TBR, matrix_RR = F.linear(x_BTI.transpose(0, 1), *input_map), _as_reals(self.recurrent_matrix(layer))
             h_TBR = forward_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
-            return h_TBR.transpose(0, 1), (h_TBR[-1], c_BK)
+            return LayerRun(h_TBR.transpose(0, 1), h_TBR[-1], c_BK)
         turn, bias_H, z_BH = self._turn(layer), self.bias[layer], _as_complex(start_BR)
         outputs = []
         for step, input_BH in enumerate(_map_inputs(x_BTI, input_map).unbind(0)):
             next_BH = rectify(turn.apply(z_BH, input_BH), bias_H)
             z_BH = next_BH if idle_BT is None else torch.where(idle_BT[:, step, None], z_BH, next_BH)
             outputs.append(_parts(z_BH))
-        return torch.stack(outputs, dim=1).flatten(2), (outputs[-1].flatten(1), c_BK)
+        return LayerRun(torch.stack(outputs, dim=1).flatten(2), outputs[-1].flatten(1), c_BK)
 
 
 class Turn(NamedTuple):
