@@ -9,8 +9,7 @@ from torch import Tensor
 from auxrnn.kernels.library import WORTH_A_THREAD
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.encoder import Embedding, TokenEmbedding, VectorEmbedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Embedding, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState
 from stacks import assert_near
 

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from auxrnn.auxiliary.objectives import Reconstruct, TokenLoss
-from auxrnn.auxiliary.segments import Geometry
+from auxrnn.auxiliary import Geometry, Reconstruct, TokenLoss
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Head
 from auxrnn.structs import Draws, RNNState, SequenceBatch
 from tiny import make_encoder
 

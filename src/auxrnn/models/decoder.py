@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from auxrnn.kernels import lstm as kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
-from auxrnn.models.encoder import Embedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Embedding, Head
 from auxrnn.structs import RNNState
 
 FeedbackRule = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]

@@ -13,10 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from auxrnn import bptt
-from auxrnn.auxiliary.objectives import Objective
+from auxrnn.auxiliary import Objective
 from auxrnn.config import Readout, Window
-from auxrnn.models.encoder import Encoder
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Encoder, Head
 from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch
 
 UNLABELED = -1
