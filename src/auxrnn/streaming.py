@@ -11,8 +11,7 @@ from torch import Tensor
 
 from auxrnn.bptt import CHUNK
 from auxrnn.errors import RunError, UsageError
-from auxrnn.kernels.lstm import can_run
-from auxrnn.kernels.packed import Packed
+from auxrnn.kernels.lstm import Packed, can_run
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
