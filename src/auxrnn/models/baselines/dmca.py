@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, Projections, StepEmbedding, attend
 from auxrnn.models.baselines.layers import Dropout, clear_padding
+from auxrnn.models.baselines.transformer import PreNormBlock, PreNormStack, Projections, StepEmbedding, attend
 from auxrnn.structs import Steps
 
 INNER_KERNEL, OUTER_KERNEL = 3, 31
