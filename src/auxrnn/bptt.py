@@ -5,6 +5,7 @@ gradient may go: a `GradientWindow`. Everything before these windows is read wit
 the memory for activations depends on the windows, never on T. All places of one `GradientWindow` run as one batch.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -57,14 +58,12 @@ def final_states_and_mean(
     num_before = 0 if window == "full" else max(num_columns - window, 0)
     first_B = x_BT.new_zeros(num_rows, dtype=torch.long) if first_B is None else first_B
     state, total_BH = encoder.initial_state(num_rows), torch.zeros((), device=x_BT.device)
-    with torch.no_grad():
-        for start in range(0, num_before, CHUNK):
-            part_BT = x_BT[:, start : min(start + CHUNK, num_before)]
-            state, part_BH = _forward_and_sum(encoder, part_BT, state, first_B - start)
-            total_BH = total_BH + part_BH
-    if num_before < num_columns:
-        state, part_BH = _forward_and_sum(encoder, x_BT[:, num_before:], state, first_B - num_before)
-        total_BH = total_BH + part_BH
+    for start, end in itertools.pairwise(sorted({*range(0, num_before, CHUNK), num_before, num_columns})):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and start == num_before):
+            begin_B = (first_B - start).clamp(0, end - start)
+            h_BTH, state = encoder(x_BT[:, start:end], state, begin_B=begin_B)
+            is_read_BT = torch.arange(end - start, device=x_BT.device) >= begin_B[:, None]
+            total_BH = total_BH + torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
     return state, total_BH / (num_columns - first_B)[:, None]
 
 
@@ -107,15 +106,6 @@ def forward_truncated(
 def gather_columns(x_BT: Steps, row_M: Int[Tensor, " M"], column_MS: Int[Tensor, "M S"]) -> Shaped[Tensor, "M S *D"]:
     """Return the named columns of the named rows; columns outside of the sequence give its nearest step."""
     return x_BT[row_M[:, None], column_MS.clamp(0, x_BT.shape[1] - 1)]
-
-
-def _forward_and_sum(
-    encoder: Encoder, x_BT: Steps, state: RNNState, first_B: Int[Tensor, " B"]
-) -> tuple[RNNState, Float[Tensor, "B H"]]:
-    """Return the state after a chunk of steps, and the sum of the outputs of the steps from `first_B` on."""
-    h_BTH, state = encoder(x_BT, state, begin_B=first_B.clamp(0, x_BT.shape[1]))
-    is_read_BT = torch.arange(x_BT.shape[1], device=x_BT.device) >= first_B[:, None]
-    return state, torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
 
 
 def _cut(state: RNNState) -> RNNState:
