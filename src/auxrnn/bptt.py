@@ -72,15 +72,20 @@ def states_at(
 ) -> list[RNNState]:
     """Return the states of each window: one pass over the sequences without a graph, one over each set of windows."""
     num_columns = x_BT.shape[1]
-    is_whole = [each.window == "full" or each.window >= num_columns for each in windows]
-    before = [_before_window(each, whole) for each, whole in zip(windows, is_whole, strict=True)]
-    with torch.set_grad_enabled(torch.is_grad_enabled() and any(is_whole)):
+    reaches = [num_columns if each.window == "full" else each.window for each in windows]
+    # The columns after which the graphs begin; with a whole graph, the queried columns themselves.
+    before = [
+        each.column_M if reach >= num_columns else (each.column_M - reach).clamp(min=-1)
+        for each, reach in zip(windows, reaches, strict=True)
+    ]
+    with torch.set_grad_enabled(torch.is_grad_enabled() and max(reaches) >= num_columns):
         query = StateQuery(torch.cat([each.row_M for each in windows]), torch.cat(before) + 1)
         state = encoder.states_at(x_BT, encoder.initial_state(x_BT.shape[0]), query, begin_B=first_B)
-    states = _split(state, [len(column_M) for column_M in before])
+    sizes = [len(column_M) for column_M in before]
+    starts = [RNNState(*parts) for parts in zip(*(torch.split(part, sizes, dim=1) for part in state), strict=True)]
     return [
-        state if whole else _forward_windows(encoder, x_BT, each, _cut(state), first_B)
-        for each, whole, state in zip(windows, is_whole, states, strict=True)
+        start if reach >= num_columns else _forward_windows(encoder, x_BT, each, _cut(start), first_B)
+        for each, reach, start in zip(windows, reaches, starts, strict=True)
     ]
 
 
@@ -110,18 +115,6 @@ def gather_columns(x_BT: Steps, row_M: Int[Tensor, " M"], column_MS: Int[Tensor,
 
 def _cut(state: RNNState) -> RNNState:
     return RNNState(state.h_LBH.detach(), state.c_LBH.detach())
-
-
-def _before_window(each: GradientWindow, is_whole: bool) -> Int[Tensor, " M"]:
-    """Return the column after which the graph begins; with a whole graph, the queried column itself."""
-    if is_whole or each.window == "full":
-        return each.column_M
-    return (each.column_M - each.window).clamp(min=-1)
-
-
-def _split(state: RNNState, sizes: list[int]) -> list[RNNState]:
-    parts = zip(torch.split(state.h_LBH, sizes, dim=1), torch.split(state.c_LBH, sizes, dim=1), strict=True)
-    return [RNNState(h_LMH, c_LMH) for h_LMH, c_LMH in parts]
 
 
 def _forward_windows(

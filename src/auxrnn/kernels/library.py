@@ -231,7 +231,7 @@ class Call:
 
 
 def get_kernel() -> Kernel:
-    """Return the kernel where it is known to be there."""
+    """Return the kernel, for callers that know from `can_run` that there is one."""
     kernel = find_kernel()
     assert kernel is not None, "callers ask `can_run` first"
     return kernel

@@ -13,18 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from auxrnn.kernels import library
-from auxrnn.kernels.library import (
-    OUT_OF_MEMORY,
-    BackwardCall,
-    Call,
-    ForwardCall,
-    LayerPass,
-    check,
-    count_threads,
-    get_kernel,
-    point_at_head,
-    point_at_layers,
-)
+from auxrnn.kernels.library import BackwardCall, Call, ForwardCall, LayerPass
 from auxrnn.structs import RNNState, StateQuery, Steps
 
 # Rules of feedback, as the kernel numbers them.
@@ -72,12 +61,8 @@ class BackwardOptions(NamedTuple):
 def can_run(x_BT: Tensor, weight: Tensor) -> bool:
     """Return whether the kernel is there and takes these tensors: single precision, on the CPU."""
     is_input_fit = x_BT.dtype == torch.float32 or not x_BT.is_floating_point()
-    return (
-        is_input_fit
-        and weight.dtype == torch.float32
-        and weight.device.type == "cpu"
-        and library.find_kernel() is not None
-    )
+    is_weight_fit = weight.dtype == torch.float32 and weight.device.type == "cpu"
+    return is_input_fit and is_weight_fit and library.find_kernel() is not None
 
 
 def forward(
@@ -123,7 +108,7 @@ def _lstm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     call.set(all_h=all_h if options.wants_outputs else None, saved=saved if options.is_recording else None)
     if options.head:
         call.set_feedback(options.head, options.fed_back, options.uniform, options.rule)
-    check(get_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
+    library.check(library.get_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
     return results
 
 
@@ -143,7 +128,7 @@ def _allocate_forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, 
 
 def _saved_size(work: LayerPass) -> int:
     (rows, steps), (layers, _, hidden_size) = work.x.shape[:2], work.start_h.shape
-    return int(get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers))
+    return int(library.get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers))
 
 
 def _lstm_backward(*arguments: Any) -> list[Tensor]:
@@ -159,8 +144,8 @@ def _lstm_backward(*arguments: Any) -> list[Tensor]:
     grad_h, grad_c, grad_x, *grad_weights = grads
     backward.grad_start_h, backward.grad_start_c = grad_h.data_ptr(), grad_c.data_ptr()
     backward.grad_x = grad_x.zero_().data_ptr() if options.wants_x else None
-    backward.grad_layer = point_at_layers(grad_weights)
-    check(get_kernel().c.auxrnn_backward(ctypes.byref(backward)))
+    backward.grad_layer = library.point_at_layers(grad_weights)
+    library.check(library.get_kernel().c.auxrnn_backward(ctypes.byref(backward)))
     return grads
 
 
@@ -271,25 +256,26 @@ class Packed:
         assert all(tensor.dtype == torch.float32 for tensor in [*weights, *head, *state]), "the kernel reads floats"
         layers, self._rows, self._hidden_size = state.h_LBH.shape
         shape = ForwardCall(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
-        shape.layer, shape.head = point_at_layers(weights), ctypes.pointer(point_at_head(head))
+        shape.layer, shape.head = library.point_at_layers(weights), ctypes.pointer(library.point_at_head(head))
         shape.token = 1 if is_token else None  # never followed: says what the input will be
         self._is_token = is_token
         self._state, self._h, self._c = state, state.h_LBH.data_ptr(), state.c_LBH.data_ptr()
-        self._library = get_kernel().c
+        self._library = library.get_kernel().c
         self._network = self._library.auxrnn_open(ctypes.byref(shape))
         if self._network is None:
-            check(OUT_OF_MEMORY)
+            library.check(library.OUT_OF_MEMORY)
 
     def step(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
         """Run so many further steps, update the state in place, and write the softmax of the head.
 
         The tensors must be contiguous; their shapes are not checked.
         """
-        address = x_BS.data_ptr()
-        x, token = (None, address) if self._is_token else (address, None)
-        threads = count_threads(self._rows, num_steps, self._hidden_size)
-        to = probability_BC.data_ptr()
-        check(self._library.auxrnn_push(self._network, x, token, self._rows, num_steps, threads, self._h, self._c, to))
+        x, token = (None, x_BS.data_ptr()) if self._is_token else (x_BS.data_ptr(), None)
+        threads = library.count_threads(self._rows, num_steps, self._hidden_size)
+        status = self._library.auxrnn_push(
+            self._network, x, token, self._rows, num_steps, threads, self._h, self._c, probability_BC.data_ptr()
+        )
+        library.check(status)
 
     def __del__(self) -> None:
         if getattr(self, "_network", None) is not None:

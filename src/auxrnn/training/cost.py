@@ -25,7 +25,7 @@ from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
-from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session, compute_gradients
+from auxrnn.training.loop import EVALUATIONS_PER_PHASE, Session, compute_gradients
 from auxrnn.training.optimizers import KINDS, Phase, make_optimizer
 
 SMALL_LR = 1e-12
@@ -82,7 +82,7 @@ def _evaluation_seconds(session: Session) -> float:
 
 def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
     """Count the evaluations of a phase: its last update always, and before the first one with labels."""
-    every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_PER_PHASE)
     return math.ceil(phase.num_steps / every) + phase.is_supervised
 
 
@@ -133,7 +133,7 @@ class Growth(NamedTuple):
     reach: int | None
     """Steps after which only the batch itself grows; None where all does."""
     phase: str = ""
-    """The phase that is the hungriest."""
+    """The phase that needs the most memory."""
 
     def bytes_for(self, num_rows: int, num_steps: int) -> int:
         """Return the bytes of a batch."""
@@ -152,7 +152,7 @@ class Growth(NamedTuple):
 
 
 def estimate_growth(session: Session, *, is_fused: bool = True) -> Growth:
-    """Estimate what the hungriest phase of a training holds, from a few short rows.
+    """Estimate the memory of the phase that needs the most, from a few short rows.
 
     Not fused, attention keeps its whole matrix of steps by steps, as the paper had it.
     """

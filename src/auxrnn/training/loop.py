@@ -33,7 +33,7 @@ from auxrnn.training.optimizers import (
 )
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
-EVALUATIONS_A_PHASE = 10
+EVALUATIONS_PER_PHASE = 10
 BEST = "model-best.safetensors"
 
 
@@ -196,9 +196,8 @@ def compute_gradients(
     session: Session, phase: Phase, batch: SequenceBatch, *, draws: Draws, true_probability: float
 ) -> tuple[Losses, Float[Tensor, ""], Float[Tensor, ""]]:
     """Set the gradients of a batch; return its losses, their weighted sum, and the norm of the gradients."""
-    losses = session.network.losses(
-        batch, terms=session.terms_of(phase), draws=draws, true_probability=true_probability
-    )
+    terms = session.terms_of(phase)
+    losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
     loss = losses.combine(session.config.loss.auxiliary_weight)
     return losses, loss, back_propagate(session.network, loss, clip_norm=session.config.schedule.clip_norm)
 
@@ -229,7 +228,7 @@ def _finish_step(session: Session, position: Position, optimizer: torch.optim.Op
         rate = {"lr": phase.lr_at(position.step - 1)}
         session.recorder.write(_stamp("train", session, position) | means | rate | clock.read())
         position.meter = Meter()
-    every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_PER_PHASE)
     scores: dict[str, float] = {}
     if is_last or position.step % every == 0:
         scores = _record_evaluation(session, position, clock)

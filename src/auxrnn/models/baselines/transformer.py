@@ -39,17 +39,15 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         embedding = StepEmbedding(input_size, vocabulary_size=vocabulary_size, hidden_size=hidden_size, dropout=dropout)
-        blocks = [
-            PreNormBlock(
+        layers = [
+            (
                 SelfAttention(hidden_size, num_heads=num_heads),
-                feed_forward=FeedForward(hidden_size, filter_size=filter_size, dropout=dropout),
-                hidden_size=hidden_size,
-                dropout=dropout,
+                FeedForward(hidden_size, filter_size=filter_size, dropout=dropout),
             )
             for _ in range(num_layers)
         ]
         self.output_size = hidden_size
-        self.stack = PreNormStack(embedding, blocks=blocks)
+        self.stack = PreNormStack(embedding, layers=layers, dropout=dropout)
 
     def forward(self, x_BT: Steps, first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B H"]:
         """Return the features of each sequence; padding before `first_B` changes nothing."""
@@ -173,7 +171,7 @@ def split_heads(x_BTH: Float[Tensor, "B T H"], num_heads: int) -> Float[Tensor, 
 class PreNormBlock(nn.Module):
     """Attention, then a feed-forward part; each reads normalized steps and adds its output, with dropout, to them."""
 
-    def __init__(self, attention: nn.Module, *, feed_forward: nn.Module, hidden_size: int, dropout: float) -> None:
+    def __init__(self, attention: nn.Module, feed_forward: nn.Module, *, hidden_size: int, dropout: float) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(hidden_size, eps=NORM_EPSILON)
         self.attention = attention
@@ -189,17 +187,19 @@ class PreNormBlock(nn.Module):
 
 
 class PreNormStack(nn.Module):
-    """Blocks over embedded steps, a last normalization, and the mean over each row's own steps.
+    """Layers of attention and feed-forward part over embedded steps, a last norm, and the mean over a row's steps.
 
     Its linear maps start Glorot-uniform ("uniform unit scaling" in tensor2tensor) with zero biases.
     """
 
-    def __init__(self, embedding: StepEmbedding, *, blocks: Iterable[PreNormBlock]) -> None:
+    def __init__(
+        self, embedding: StepEmbedding, *, layers: Iterable[tuple[nn.Module, nn.Module]], dropout: float
+    ) -> None:
         super().__init__()
-        self.output_size = embedding.hidden_size
+        size = embedding.hidden_size
         self.embedding = embedding
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = nn.LayerNorm(embedding.hidden_size, eps=NORM_EPSILON)
+        self.blocks = nn.ModuleList(PreNormBlock(*layer, hidden_size=size, dropout=dropout) for layer in layers)
+        self.norm = nn.LayerNorm(size, eps=NORM_EPSILON)
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)

@@ -210,18 +210,9 @@ def call_torch(
     start = [h_BH[None].contiguous(), c_BK[None].contiguous()]
     has_cells = c_BK.shape[1] > 0
     weights = [weight_GI, weight_GH, bias_G, torch.zeros_like(bias_G) if bias_hh_G is None else bias_hh_G]
-    has_biases, num_layers, dropout, is_bidirectional, is_batch_first = True, 1, 0.0, False, True
-    h_BTH, *last = function(
-        x_BTI,
-        start if has_cells else start[0],
-        weights,
-        has_biases,
-        num_layers,
-        dropout,
-        torch.is_grad_enabled(),
-        is_bidirectional,
-        is_batch_first,
-    )
+    # Whether there are biases, layers, dropout, whether it trains, is bidirectional, and has the batch first.
+    options = True, 1, 0.0, torch.is_grad_enabled(), False, True
+    h_BTH, *last = function(x_BTI, start if has_cells else start[0], weights, *options)
     return LayerRun(h_BTH, last[0][0], last[1][0] if has_cells else c_BK)
 
 
