@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from auxrnn.auxiliary.objectives import TokenLoss
+from auxrnn.auxiliary import TokenLoss
 from auxrnn.build import InputSpec, build_network, build_phases
 from auxrnn.config import (
     DESK_PRETRAIN_STEPS,

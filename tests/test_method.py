@@ -187,8 +187,8 @@ def test_it_moves_to_another_device(method):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"input_size": None}, "give input_size for sequences of vectors, or vocabulary_size"),
-        ({"vocabulary_size": 5}, "give input_size for sequences of vectors, or vocabulary_size"),
+        ({"input_size": None}, "pass input_size for sequences of vectors, or vocabulary_size"),
+        ({"vocabulary_size": 5}, "pass input_size for sequences of vectors, or vocabulary_size"),
         ({"num_segments": 0}, "num_segments is 0; it must be at least 1"),
         ({"window": -1}, "supervised_window is -1"),
     ],

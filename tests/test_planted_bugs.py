@@ -7,11 +7,10 @@ import pytest
 import torch
 
 import slow_reference as slow
-from auxrnn import bptt
-from auxrnn.auxiliary import objectives
-from auxrnn.models.cells import lstm
+from auxrnn import auxiliary, bptt
+from auxrnn.models.cells import recurrence
 from auxrnn.models.decoder import Decoder
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Head
 from auxrnn.models.network import LossTerms
 from auxrnn.structs import Draws, LossSum, RNNState
 from tiny_network import make_batch, make_network
@@ -79,7 +78,7 @@ def window_off_by_one(patch):
 
 def segment_window_off_by_one(patch):
     right = bptt.forward_truncated
-    patch.setattr(objectives, "forward_truncated", lambda *parts, window: right(*parts, window=window + 1))
+    patch.setattr(auxiliary, "forward_truncated", lambda *parts, window: right(*parts, window=window + 1))
 
 
 def scanned_state_dropped(patch):
@@ -112,13 +111,13 @@ def nothing_cut(patch):
 
 
 def anchor_off_by_one(patch):
-    right = objectives.Reconstruct.gradient_window
+    right = auxiliary.Reconstruct.gradient_window
 
     def wrong(self, batch, segments):
         window = right(self, batch, segments)
         return window._replace(column_M=window.column_M - 1)
 
-    patch.setattr(objectives.Reconstruct, "gradient_window", wrong)
+    patch.setattr(auxiliary.Reconstruct, "gradient_window", wrong)
 
 
 def decoder_started_from_zeros(patch):
@@ -126,8 +125,8 @@ def decoder_started_from_zeros(patch):
 
 
 def order_of_segments_mixed_up(patch):
-    right = objectives.segment_positions
-    patch.setattr(objectives, "segment_positions", lambda segments, order: right(segments, order="forward"))
+    right = auxiliary.segment_positions
+    patch.setattr(auxiliary, "segment_positions", lambda segments, order: right(segments, order="forward"))
 
 
 def divided_by_the_batch(patch):
@@ -138,11 +137,11 @@ def shorter_segments_counted_as_long(patch):
     def wrong(segments):
         return torch.ones(len(segments.length_M), int(segments.length_M.max()), dtype=torch.bool)
 
-    patch.setattr(objectives, "find_targets", wrong)
+    patch.setattr(auxiliary, "find_targets", wrong)
 
 
 def padding_read(patch):
-    patch.setattr(lstm, "SATURATING", 0.0)
+    patch.setattr(recurrence, "SATURATING", 0.0)
 
 
 def mask_not_scaled(patch):

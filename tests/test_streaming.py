@@ -17,8 +17,7 @@ from auxrnn import runs
 from auxrnn.data.sequences import in_order
 from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.encoder import LARGEST_TABLE, Encoder, TokenEmbedding, VectorEmbedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import LARGEST_TABLE, Encoder, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.models.network import Network
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.structs import SequenceBatch

@@ -7,9 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxrnn.auxiliary.objectives import Predict as Predict
-    from auxrnn.auxiliary.objectives import Reconstruct as Reconstruct
-    from auxrnn.auxiliary.segments import Geometry as Geometry
+    from auxrnn.auxiliary import Geometry as Geometry
+    from auxrnn.auxiliary import Predict as Predict
+    from auxrnn.auxiliary import Reconstruct as Reconstruct
     from auxrnn.bptt import final_states as final_states
     from auxrnn.build import InputSpec as InputSpec
     from auxrnn.build import build_network as build_network
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from auxrnn.models.cells.lstm import LSTM as LSTM
     from auxrnn.models.decoder import Decoder as Decoder
     from auxrnn.models.encoder import Encoder as Encoder
+    from auxrnn.models.encoder import Head as Head
     from auxrnn.models.encoder import TokenEmbedding as TokenEmbedding
     from auxrnn.models.encoder import VectorEmbedding as VectorEmbedding
-    from auxrnn.models.heads import Head as Head
     from auxrnn.models.network import LossTerms as LossTerms
     from auxrnn.models.network import Network as Network
     from auxrnn.runs import load_run as load_run
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from auxrnn.training.optimizers import true_token_probability as true_token_probability
 
 _MODULES = {
-    "auxiliary.objectives": ["Predict", "Reconstruct"],
-    "auxiliary.segments": ["Geometry"],
+    "auxiliary": ["Geometry", "Predict", "Reconstruct"],
     "bptt": ["final_states"],
     "build": ["InputSpec", "build_network", "build_session"],
     "config": ["RunConfig"],
@@ -49,8 +48,7 @@ _MODULES = {
     "method": ["PLSTM", "RLSTM"],
     "models.cells.lstm": ["LSTM"],
     "models.decoder": ["Decoder"],
-    "models.encoder": ["Encoder", "TokenEmbedding", "VectorEmbedding"],
-    "models.heads": ["Head"],
+    "models.encoder": ["Encoder", "Head", "TokenEmbedding", "VectorEmbedding"],
     "models.network": ["LossTerms", "Network"],
     "runs": ["load_run"],
     "streaming": ["Stream"],

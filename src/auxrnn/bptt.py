@@ -5,6 +5,7 @@ gradient may go: a `GradientWindow`. Everything before these windows is read wit
 the memory for activations depends on the windows, never on T. All places of one `GradientWindow` run as one batch.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -57,14 +58,12 @@ def final_states_and_mean(
     num_before = 0 if window == "full" else max(num_columns - window, 0)
     first_B = x_BT.new_zeros(num_rows, dtype=torch.long) if first_B is None else first_B
     state, total_BH = encoder.initial_state(num_rows), torch.zeros((), device=x_BT.device)
-    with torch.no_grad():
-        for start in range(0, num_before, CHUNK):
-            part_BT = x_BT[:, start : min(start + CHUNK, num_before)]
-            state, part_BH = _forward_and_sum(encoder, part_BT, state, first_B - start)
-            total_BH = total_BH + part_BH
-    if num_before < num_columns:
-        state, part_BH = _forward_and_sum(encoder, x_BT[:, num_before:], state, first_B - num_before)
-        total_BH = total_BH + part_BH
+    for start, end in itertools.pairwise(sorted({*range(0, num_before, CHUNK), num_before, num_columns})):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and start == num_before):
+            begin_B = (first_B - start).clamp(0, end - start)
+            h_BTH, state = encoder(x_BT[:, start:end], state, begin_B=begin_B)
+            is_read_BT = torch.arange(end - start, device=x_BT.device) >= begin_B[:, None]
+            total_BH = total_BH + torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
     return state, total_BH / (num_columns - first_B)[:, None]
 
 
@@ -73,15 +72,20 @@ def states_at(
 ) -> list[RNNState]:
     """Return the states of each window: one pass over the sequences without a graph, one over each set of windows."""
     num_columns = x_BT.shape[1]
-    is_whole = [each.window == "full" or each.window >= num_columns for each in windows]
-    before = [_before_window(each, whole) for each, whole in zip(windows, is_whole, strict=True)]
-    with torch.set_grad_enabled(torch.is_grad_enabled() and any(is_whole)):
+    reaches = [num_columns if each.window == "full" else each.window for each in windows]
+    # The columns after which the graphs begin; with a whole graph, the queried columns themselves.
+    before = [
+        each.column_M if reach >= num_columns else (each.column_M - reach).clamp(min=-1)
+        for each, reach in zip(windows, reaches, strict=True)
+    ]
+    with torch.set_grad_enabled(torch.is_grad_enabled() and max(reaches) >= num_columns):
         query = StateQuery(torch.cat([each.row_M for each in windows]), torch.cat(before) + 1)
         state = encoder.states_at(x_BT, encoder.initial_state(x_BT.shape[0]), query, begin_B=first_B)
-    states = _split(state, [len(column_M) for column_M in before])
+    sizes = [len(column_M) for column_M in before]
+    starts = [RNNState(*parts) for parts in zip(*(torch.split(part, sizes, dim=1) for part in state), strict=True)]
     return [
-        state if whole else _forward_windows(encoder, x_BT, each, _cut(state), first_B)
-        for each, whole, state in zip(windows, is_whole, states, strict=True)
+        start if reach >= num_columns else _forward_windows(encoder, x_BT, each, _cut(start), first_B)
+        for each, reach, start in zip(windows, reaches, starts, strict=True)
     ]
 
 
@@ -109,29 +113,8 @@ def gather_columns(x_BT: Steps, row_M: Int[Tensor, " M"], column_MS: Int[Tensor,
     return x_BT[row_M[:, None], column_MS.clamp(0, x_BT.shape[1] - 1)]
 
 
-def _forward_and_sum(
-    encoder: Encoder, x_BT: Steps, state: RNNState, first_B: Int[Tensor, " B"]
-) -> tuple[RNNState, Float[Tensor, "B H"]]:
-    """Return the state after a chunk of steps, and the sum of the outputs of the steps from `first_B` on."""
-    h_BTH, state = encoder(x_BT, state, begin_B=first_B.clamp(0, x_BT.shape[1]))
-    is_read_BT = torch.arange(x_BT.shape[1], device=x_BT.device) >= first_B[:, None]
-    return state, torch.where(is_read_BT[:, :, None], h_BTH, 0.0).sum(dim=1)
-
-
 def _cut(state: RNNState) -> RNNState:
     return RNNState(state.h_LBH.detach(), state.c_LBH.detach())
-
-
-def _before_window(each: GradientWindow, is_whole: bool) -> Int[Tensor, " M"]:
-    """Return the column after which the graph begins; with a whole graph, the queried column itself."""
-    if is_whole or each.window == "full":
-        return each.column_M
-    return (each.column_M - each.window).clamp(min=-1)
-
-
-def _split(state: RNNState, sizes: list[int]) -> list[RNNState]:
-    parts = zip(torch.split(state.h_LBH, sizes, dim=1), torch.split(state.c_LBH, sizes, dim=1), strict=True)
-    return [RNNState(h_LMH, c_LMH) for h_LMH, c_LMH in parts]
 
 
 def _forward_windows(

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from auxrnn.auxiliary.objectives import Objective, Predict, Reconstruct, TokenLoss
-from auxrnn.auxiliary.segments import Geometry
+from auxrnn.auxiliary import Geometry, Objective, Predict, Reconstruct, TokenLoss
 from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, RunConfig, Window, decided
 from auxrnn.data.sequences import Batches, Split, Splits
 from auxrnn.data.splits import draw_stratified
@@ -26,8 +25,7 @@ from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.encoder import Embedding, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Embedding, Encoder, Head, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.presets import PRESETS, ModelName
 from auxrnn.structs import Draws

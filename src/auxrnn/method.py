@@ -65,7 +65,7 @@ class SequenceClassifier(Network):
         readout: Readout = "last",
     ) -> None:
         if (input_size is None) == (vocabulary_size is None):
-            raise ValueError("give input_size for sequences of vectors, or vocabulary_size for sequences of tokens")
+            raise ValueError("pass input_size for sequences of vectors, or vocabulary_size for sequences of tokens")
         given = {"placement": placement, "order": order, "feedback": feedback, "tie_decoder": tie_decoder}
         if self.objective_name == "predict" and given != RECONSTRUCT_ONLY:
             raise ValueError(f"{', '.join(given)} have no effect on PLSTM; leave them out, or use RLSTM")

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from auxrnn.bptt import CHUNK
 from auxrnn.errors import RunError, UsageError
-from auxrnn.kernels.lstm import can_run
-from auxrnn.kernels.packed import Packed
+from auxrnn.kernels.lstm import Packed, can_run
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
@@ -68,13 +67,13 @@ class Stream:
 
     def _pack(self) -> Packed | None:
         """Return the network laid out for the kernel; None where the kernel does not run such networks."""
-        encoder, head = self._network.encoder, self._network.classifier
-        if self._network.readout == "mean" or not isinstance(encoder.cell, LSTM) or head.hidden is None:
+        cell, embedding, head = self._network.encoder.cell, self._network.encoder.embedding, self._network.classifier
+        if self._network.readout == "mean" or not isinstance(cell, LSTM) or head.hidden is None:
             return None
-        if not encoder.embedding.is_foldable or not can_run(head.output.weight, encoder.cell.bias[0]):
+        if not embedding.is_foldable or not can_run(head.output.weight, cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
-        weights = encoder.cell.folded_weights(encoder.embedding)
+        weights = cell.kernel_weights(embedding.fold(cell.input_maps()[0]))
         return Packed(weights, head_weights, self._state, is_token=self._is_token)
 
     def _count_steps(self, x_BS: Tensor) -> int:

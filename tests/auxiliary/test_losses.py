@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.auxiliary.objectives import TokenLoss, find_targets
+from auxrnn.auxiliary import TokenLoss, find_targets
 from auxrnn.structs import LossSum, Segments
 
 V = 5

@@ -4,13 +4,11 @@ import pytest
 import torch
 
 import slow_reference as slow
-from auxrnn.auxiliary.objectives import Predict, Reconstruct, TokenLoss
-from auxrnn.auxiliary.segments import Geometry
+from auxrnn.auxiliary import Geometry, Predict, Reconstruct, TokenLoss
 from auxrnn.bptt import states_at
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.encoder import Encoder, TokenEmbedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Encoder, Head, TokenEmbedding
 from auxrnn.structs import Draws, SequenceBatch
 from tiny import make_encoder
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn.auxiliary.segments import Geometry, sample_future_segments, sample_past_segments, segment_positions
+from auxrnn.auxiliary import Geometry, sample_future_segments, sample_past_segments, segment_positions
 from auxrnn.structs import Draws, Segments
 
 PLACEMENTS = ["immediate", "past", "past_future"]

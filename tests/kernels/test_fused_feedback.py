@@ -9,8 +9,7 @@ from torch import Tensor
 from auxrnn.kernels.library import WORTH_A_THREAD
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.encoder import Embedding, TokenEmbedding, VectorEmbedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Embedding, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState
 from stacks import assert_near
 
@@ -41,9 +40,7 @@ class Work(NamedTuple):
 
     def generate(self):
         """Give the inputs as they are fed."""
-        return self.decoder.generate(
-            self.embedding, self.x_MS, self.start, sampling=self.sampling, dropconnect_mask_OF=self.dropconnect_mask_OF
-        )
+        return self.decoder.generate(self.embedding, self.x_MS, self.start, self.sampling, self.dropconnect_mask_OF)[1]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0].__name__}-{kind[1]}")

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from auxrnn.auxiliary.objectives import Reconstruct, TokenLoss
-from auxrnn.auxiliary.segments import Geometry
+from auxrnn.auxiliary import Geometry, Reconstruct, TokenLoss
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Head
 from auxrnn.structs import Draws, RNNState, SequenceBatch
 from tiny import make_encoder
 
@@ -37,9 +36,7 @@ def start():
 
 def feed(decoder, embedding, x_MSD, start, is_true_MS, dropconnect_mask_OF=None):
     half_MS = torch.full((M, S), 0.5)
-    return decoder.generate(
-        embedding, x_MSD, start, sampling=Sampling(is_true_MS, half_MS), dropconnect_mask_OF=dropconnect_mask_OF
-    )
+    return decoder.generate(embedding, x_MSD, start, Sampling(is_true_MS, half_MS), dropconnect_mask_OF)[1]
 
 
 def some_true(seed=0):

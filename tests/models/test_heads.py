@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Head
 from auxrnn.structs import Draws
 
 B, T, H, FEATURES, C = 40, 6, 5, 7, 3

@@ -4,10 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxrnn.training.optimizers import cosine_lr, pretrain_lr, train_lr, true_token_probability, warmup_lr
+from auxrnn.training.optimizers import Phase, true_token_probability
 
 STEPS = st.integers(0, 10**7)
 RATES = st.floats(1e-6, 1.0)
+
+
+def pretrain_lr(step, *, num_steps, lr):
+    return Phase("pretrain", num_steps, False, True, lr, 1.0).lr_at(step)
+
+
+def train_lr(step, *, halving_steps, lr):
+    return Phase("joint", 1, True, True, lr, halving_steps).lr_at(step)
+
+
+def cosine_lr(step, *, num_steps, warmup_steps, lr):
+    return Phase("joint", num_steps, True, True, lr, 1.0, warmup_steps, "cosine").lr_at(step)
+
+
+def warmup_lr(step, *, warmup_steps, lr):
+    return Phase("joint", 1, True, True, lr, 1.0, warmup_steps, "inverse-sqrt").lr_at(step)
 
 
 def test_pretraining_halves_the_papers_rate_once_halfway():

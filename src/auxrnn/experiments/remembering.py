@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from auxrnn import runs
-from auxrnn.auxiliary.objectives import Reconstruct
+from auxrnn.auxiliary import Reconstruct
 from auxrnn.bptt import states_at
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, in_order

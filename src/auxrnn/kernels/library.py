@@ -29,26 +29,23 @@ CHOICE = "AUXRNN_KERNEL"
 
 DONE, OUT_OF_MEMORY, OUT_OF_RANGE = range(3)
 
-_Floats = ctypes.c_void_p
-_Integers = ctypes.c_void_p
+
+def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, kind) for name in names.split())
 
 
 class LayerPointers(ctypes.Structure):
     """The weights of a layer, or where their gradients go: `AuxrnnLayer`, `AuxrnnLayerGradient`."""
 
-    _fields_ = (("weight_ih", _Floats), ("weight_hh", _Floats), ("bias", _Floats))
+    _fields_ = _fields(ctypes.c_void_p, "weight_ih weight_hh bias")
 
 
 class HeadPointers(ctypes.Structure):
     """Linear, ReLU, linear: `AuxrnnHead`."""
 
     _fields_ = (
-        ("head_size", ctypes.c_int64),
-        ("output_size", ctypes.c_int64),
-        ("hidden_weight", _Floats),
-        ("hidden_bias", _Floats),
-        ("output_weight", _Floats),
-        ("output_bias", _Floats),
+        *_fields(ctypes.c_int64, "head_size output_size"),
+        *_fields(ctypes.c_void_p, "hidden_weight hidden_bias output_weight output_bias"),
     )
 
 
@@ -56,30 +53,15 @@ class ForwardCall(ctypes.Structure):
     """A forward pass over a batch: `AuxrnnForward`."""
 
     _fields_ = (
-        ("rows", ctypes.c_int64),
-        ("steps", ctypes.c_int64),
-        ("hidden_size", ctypes.c_int64),
-        ("layers", ctypes.c_int64),
-        ("input_size", ctypes.c_int64),
-        ("threads", ctypes.c_int64),
+        *_fields(ctypes.c_int64, "rows steps hidden_size layers input_size threads"),
         ("layer", ctypes.POINTER(LayerPointers)),
-        ("x", _Floats),
-        ("token", _Integers),
-        ("x_row", ctypes.c_int64),
-        ("x_step", ctypes.c_int64),
-        ("start_h", _Floats),
-        ("start_c", _Floats),
-        ("begin", _Integers),
+        *_fields(ctypes.c_void_p, "x token"),
+        *_fields(ctypes.c_int64, "x_row x_step"),
+        *_fields(ctypes.c_void_p, "start_h start_c begin"),
         ("places", ctypes.c_int64),
-        ("place_row", _Integers),
-        ("place_steps", _Integers),
-        ("place_h", _Floats),
-        ("place_c", _Floats),
-        ("all_h", _Floats),
-        ("saved", _Floats),
+        *_fields(ctypes.c_void_p, "place_row place_steps place_h place_c all_h saved"),
         ("head", ctypes.POINTER(HeadPointers)),
-        ("fed_back", ctypes.c_void_p),
-        ("uniform", _Floats),
+        *_fields(ctypes.c_void_p, "fed_back uniform"),
         ("feed", ctypes.c_int64),
     )
 
@@ -89,13 +71,9 @@ class BackwardCall(ctypes.Structure):
 
     _fields_ = (
         ("forward", ctypes.POINTER(ForwardCall)),
-        ("grad_place_h", _Floats),
-        ("grad_place_c", _Floats),
-        ("grad_all_h", _Floats),
+        *_fields(ctypes.c_void_p, "grad_place_h grad_place_c grad_all_h"),
         ("grad_layer", ctypes.POINTER(LayerPointers)),
-        ("grad_x", _Floats),
-        ("grad_start_h", _Floats),
-        ("grad_start_c", _Floats),
+        *_fields(ctypes.c_void_p, "grad_x grad_start_h grad_start_c"),
     )
 
 
@@ -128,10 +106,9 @@ def load_kernel(name: str = "") -> Kernel | None:
     if portable is None:
         return None
     for candidate in [name] if name else INSTRUCTION_SETS:
-        if portable.auxrnn_supports(candidate.encode()):
-            library = _load_build(candidate)
-            if library is not None:
-                return Kernel(candidate, library)
+        library = _load_build(candidate) if portable.auxrnn_supports(candidate.encode()) else None
+        if library is not None:
+            return Kernel(candidate, library)
     return None
 
 
@@ -210,7 +187,7 @@ class Call:
 
     def __init__(self, work: LayerPass) -> None:
         self._kept: list[Any] = []
-        x, weights = work.x, [as_plain(weight) for weight in work.weights]
+        x, weights = work.x, [weight.contiguous() for weight in work.weights]
         rows, steps = x.shape[:2]
         layers, _, hidden_size = work.start_h.shape
         is_token = not x.is_floating_point()
@@ -242,24 +219,19 @@ class Call:
         """Return the address of a tensor's values, contiguous, and keep them alive."""
         if tensor is None:
             return None
-        self._kept.append(as_plain(tensor))
+        self._kept.append(tensor.contiguous())
         return int(self._kept[-1].data_ptr())
 
-    def set_feedback(
-        self, head: Sequence[Tensor], *, fed_back: Tensor | None, uniform: Tensor | None, rule: int
-    ) -> None:
+    def set_feedback(self, head: Sequence[Tensor], fed_back: Tensor | None, uniform: Tensor | None, rule: int) -> None:
         """Let the head's predictions replace the input steps that are marked `fed_back`."""
-        assert fed_back is not None
-        assert uniform is not None
-        plain = [as_plain(weight) for weight in head]
-        self._kept.append(plain)
-        self.forward.head = ctypes.pointer(point_at_head(plain))
-        self.set(fed_back=fed_back, uniform=uniform)
+        self._kept.append([weight.contiguous() for weight in head])
+        self.forward.head = ctypes.pointer(point_at_head(self._kept[-1]))
         self.forward.feed = rule
+        self.set(fed_back=fed_back, uniform=uniform)
 
 
 def get_kernel() -> Kernel:
-    """Return the kernel where it is known to be there."""
+    """Return the kernel, for callers that know from `can_run` that there is one."""
     kernel = find_kernel()
     assert kernel is not None, "callers ask `can_run` first"
     return kernel
@@ -268,11 +240,6 @@ def get_kernel() -> Kernel:
 def count_threads(rows: int, steps: int, hidden_size: int) -> int:
     """Return torch's number of threads, or one where more would not be worth it."""
     return torch.get_num_threads() if 4 * rows * steps * hidden_size**2 >= WORTH_A_THREAD else 1
-
-
-def as_plain(tensor: Tensor) -> Tensor:
-    """Return the same values in the order of their indices."""
-    return tensor.contiguous()
 
 
 def point_at_layers(weights: Sequence[Tensor]) -> Any:

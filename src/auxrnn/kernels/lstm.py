@@ -1,7 +1,7 @@
-"""A stack of LSTM layers as a torch operation with autograd, on the fused kernel. Single precision on CPUs.
+"""A stack of LSTM layers on the fused kernel: as a torch operation with autograd, and packed for streams.
 
-Weights stand as input weights, recurrent weights and bias of each layer, from the bottom up. The readable reference is
-the torch path in `models/cells/lstm.py`.
+Single precision on CPUs. Weights stand as input weights, recurrent weights and bias of each layer, from the bottom up.
+The readable reference is the torch path in `models/cells/lstm.py`.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from auxrnn.kernels import library
-from auxrnn.kernels.library import BackwardCall, Call, LayerPass, check, get_kernel, point_at_layers
+from auxrnn.kernels.library import BackwardCall, Call, ForwardCall, LayerPass
 from auxrnn.structs import RNNState, StateQuery, Steps
 
 # Rules of feedback, as the kernel numbers them.
@@ -61,12 +61,8 @@ class BackwardOptions(NamedTuple):
 def can_run(x_BT: Tensor, weight: Tensor) -> bool:
     """Return whether the kernel is there and takes these tensors: single precision, on the CPU."""
     is_input_fit = x_BT.dtype == torch.float32 or not x_BT.is_floating_point()
-    return (
-        is_input_fit
-        and weight.dtype == torch.float32
-        and weight.device.type == "cpu"
-        and library.find_kernel() is not None
-    )
+    is_weight_fit = weight.dtype == torch.float32 and weight.device.type == "cpu"
+    return is_input_fit and is_weight_fit and library.find_kernel() is not None
 
 
 def forward(
@@ -93,9 +89,8 @@ def forward(
     needed = [x_BT, *weights, *start, *(feedback.head if feedback else ())]
     is_recording = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in needed)
     work = LayerPass(x_BT, list(weights), *start, begin_B, *query)
-    options = ForwardOptions(wants_outputs, is_recording, [], None, None, FEED_VECTOR)
-    if feedback is not None:
-        options = ForwardOptions(wants_outputs, is_recording, list(feedback.head), *feedback[1:])
+    fed = ([], None, None, FEED_VECTOR) if feedback is None else (list(feedback.head), *feedback[1:])
+    options = ForwardOptions(wants_outputs, is_recording, *fed)
     h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.lstm(*work, *options)
     return Outputs(h_BTH, RNNState(h_LPH, c_LPH), fed_BT if feedback else x_BT)
 
@@ -112,8 +107,8 @@ def _lstm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     call.set(place_h=place_h, place_c=place_c)
     call.set(all_h=all_h if options.wants_outputs else None, saved=saved if options.is_recording else None)
     if options.head:
-        call.set_feedback(options.head, fed_back=options.fed_back, uniform=options.uniform, rule=options.rule)
-    check(get_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
+        call.set_feedback(options.head, options.fed_back, options.uniform, options.rule)
+    library.check(library.get_kernel().c.auxrnn_forward(ctypes.byref(call.forward)))
     return results
 
 
@@ -133,7 +128,7 @@ def _allocate_forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, 
 
 def _saved_size(work: LayerPass) -> int:
     (rows, steps), (layers, _, hidden_size) = work.x.shape[:2], work.start_h.shape
-    return int(get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers))
+    return int(library.get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers))
 
 
 def _lstm_backward(*arguments: Any) -> list[Tensor]:
@@ -149,8 +144,8 @@ def _lstm_backward(*arguments: Any) -> list[Tensor]:
     grad_h, grad_c, grad_x, *grad_weights = grads
     backward.grad_start_h, backward.grad_start_c = grad_h.data_ptr(), grad_c.data_ptr()
     backward.grad_x = grad_x.zero_().data_ptr() if options.wants_x else None
-    backward.grad_layer = point_at_layers(grad_weights)
-    check(get_kernel().c.auxrnn_backward(ctypes.byref(backward)))
+    backward.grad_layer = library.point_at_layers(grad_weights)
+    library.check(library.get_kernel().c.auxrnn_backward(ctypes.byref(backward)))
     return grads
 
 
@@ -182,21 +177,7 @@ def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         grad_x = grad_x.masked_fill(fed_back[:, :, None], 0.0)  # what was fed back carries no gradient
     # In the order of LayerPass and ForwardOptions; the head gets its gradients elsewhere.
     head = [None] * (0 if fed_back is None else 4)
-    return (
-        grad_x if wants_x else None,
-        grad_weights,
-        grad_h,
-        grad_c,
-        None,
-        None,
-        None,
-        None,
-        None,
-        head,
-        None,
-        None,
-        None,
-    )
+    return (grad_x if wants_x else None, grad_weights, grad_h, grad_c, *[None] * 5, head, *[None] * 3)
 
 
 def _refuse_second_gradient(ctx: Any, *grads: Any) -> tuple[Any, ...]:
@@ -210,13 +191,7 @@ def _unpack(arguments: Sequence[Any], options: type[Any]) -> tuple[LayerPass, An
 
 def _describe_arguments(options: type[Any]) -> str:
     """Return an operation's arguments in torch's schema language."""
-    words: dict[Any, str] = {
-        Tensor: "Tensor",
-        list[Tensor]: "Tensor[]",
-        Tensor | None: "Tensor?",
-        bool: "bool",
-        int: "int",
-    }
+    words = {Tensor: "Tensor", list[Tensor]: "Tensor[]", Tensor | None: "Tensor?", bool: "bool", int: "int"}
     fields = LayerPass.__annotations__ | options.__annotations__
     return ", ".join(f"{words[kind]} {name}" for name, kind in fields.items())
 
@@ -242,16 +217,14 @@ def _check_shapes(
     gates = 4 * hidden_size
     wanted = [shape for size in sizes for shape in ((gates, size), (gates, hidden_size), (gates,))]
     step_shape = (sizes[0],) if x_BT.is_floating_point() else ()
-    state_shape = (num_layers, num_rows, hidden_size)
-    _require(x_BT.shape == (num_rows, num_steps, *step_shape), "steps", x_BT, (num_rows, num_steps, *step_shape))
-    _require(len(weights) == len(wanted), "the list of weights", start.h_LBH, state_shape)
+    _require("steps", x_BT, (num_rows, num_steps, *step_shape), x_BT.dtype)
     for weight, shape in zip(weights, wanted, strict=True):
-        _require(weight.shape == shape and weight.dtype == torch.float32, "a weight", weight, shape)
+        _require("a weight", weight, shape)
     for part in start:
-        _require(part.shape == state_shape and part.dtype == torch.float32, "a state", part, state_shape)
+        _require("a state", part, (num_layers, num_rows, hidden_size))
     if begin_B is not None:
-        _require(begin_B.shape == (num_rows,), "the list of first steps", begin_B, (num_rows,))
-    _require(query.row_P.shape == query.steps_P.shape, "the query", query.row_P, tuple(query.steps_P.shape))
+        _require("the list of first steps", begin_B, (num_rows,), begin_B.dtype)
+    _require("the query", query.row_P, query.steps_P.shape, query.row_P.dtype)
 
 
 def _check_feedback(x_BT: Tensor, weights: Sequence[Tensor], feedback: Feedback, begin_B: Tensor | None) -> None:
@@ -259,19 +232,51 @@ def _check_feedback(x_BT: Tensor, weights: Sequence[Tensor], feedback: Feedback,
         raise ValueError("feedback is not supported for rows that begin late; leave out begin_B")
     hidden_weight, hidden_bias, output_weight, output_bias = feedback.head
     head_size, output_size, hidden_size = len(hidden_bias), weights[0].shape[1], weights[1].shape[1]
-    pairs = [
-        (hidden_weight, (head_size, hidden_size)),
-        (hidden_bias, (head_size,)),
-        (output_weight, (output_size, head_size)),
-        (output_bias, (output_size,)),
-        (feedback.is_fed_back_BT, tuple(x_BT.shape[:2])),
-        (feedback.uniform_BT, tuple(x_BT.shape[:2])),
-    ]
-    for tensor, shape in pairs:
-        is_fit = tensor.dtype == (torch.bool if tensor is feedback.is_fed_back_BT else torch.float32)
-        _require(is_fit and tensor.shape == shape, "feedback", tensor, shape)
+    _require("feedback", hidden_weight, (head_size, hidden_size))
+    _require("feedback", hidden_bias, (head_size,))
+    _require("feedback", output_weight, (output_size, head_size))
+    _require("feedback", output_bias, (output_size,))
+    _require("feedback", feedback.is_fed_back_BT, x_BT.shape[:2], torch.bool)
+    _require("feedback", feedback.uniform_BT, x_BT.shape[:2])
 
 
-def _require(is_fit: bool, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    if not is_fit:
+def _require(what: str, tensor: Tensor, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
+    if tuple(tensor.shape) != tuple(shape) or tensor.dtype != dtype:
         raise ValueError(f"{what} of shape {list(tensor.shape)} ({tensor.dtype}) does not fit; {list(shape)} would")
+
+
+class Packed:
+    """A network with its weights laid out once and its states kept, for many short calls.
+
+    A registered torch operation would cost more than the arithmetic of a single step.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool) -> None:
+        weights, head = [weight.contiguous() for weight in weights], [weight.contiguous() for weight in head]
+        assert all(tensor.dtype == torch.float32 for tensor in [*weights, *head, *state]), "the kernel reads floats"
+        layers, self._rows, self._hidden_size = state.h_LBH.shape
+        shape = ForwardCall(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
+        shape.layer, shape.head = library.point_at_layers(weights), ctypes.pointer(library.point_at_head(head))
+        shape.token = 1 if is_token else None  # never followed: says what the input will be
+        self._is_token = is_token
+        self._state, self._h, self._c = state, state.h_LBH.data_ptr(), state.c_LBH.data_ptr()
+        self._library = library.get_kernel().c
+        self._network = self._library.auxrnn_open(ctypes.byref(shape))
+        if self._network is None:
+            library.check(library.OUT_OF_MEMORY)
+
+    def step(self, x_BS: Steps, num_steps: int, probability_BC: Float[Tensor, "B C"]) -> None:
+        """Run so many further steps, update the state in place, and write the softmax of the head.
+
+        The tensors must be contiguous; their shapes are not checked.
+        """
+        x, token = (None, x_BS.data_ptr()) if self._is_token else (x_BS.data_ptr(), None)
+        threads = library.count_threads(self._rows, num_steps, self._hidden_size)
+        status = self._library.auxrnn_push(
+            self._network, x, token, self._rows, num_steps, threads, self._h, self._c, probability_BC.data_ptr()
+        )
+        library.check(status)
+
+    def __del__(self) -> None:
+        if getattr(self, "_network", None) is not None:
+            self._library.auxrnn_close(self._network)

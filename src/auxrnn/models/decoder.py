@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from auxrnn.kernels import lstm as kernel
+from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
-from auxrnn.models.encoder import Embedding
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Embedding, Head
 from auxrnn.structs import RNNState
 
 FeedbackRule = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
@@ -70,13 +70,10 @@ class Decoder(nn.Module):
         sampling: Sampling | None = None,
     ) -> Float[Tensor, "M S O"]:
         """Return the prediction after each of the tokens `x_MS`, some of them replaced as `sampling` says."""
-        if sampling is not None and self._can_fuse(x_MS, embedding):
-            feedback = self._make_feedback(sampling, dropconnect_mask_OF)
-            h_MSH, _ = self.cell.generate(x_MS, start, feedback, embedding=embedding)
-        else:
-            if sampling is not None:
-                x_MS = self.generate(embedding, x_MS, start, sampling=sampling, dropconnect_mask_OF=dropconnect_mask_OF)
+        if sampling is None:
             h_MSH, _ = self.cell(x_MS, start, embedding=embedding)
+        else:
+            h_MSH, _ = self.generate(embedding, x_MS, start, sampling, dropconnect_mask_OF)
         output_MSO: Tensor = self.head(h_MSH, dropconnect_mask_OF)
         return output_MSO
 
@@ -85,35 +82,26 @@ class Decoder(nn.Module):
         embedding: Embedding,
         x_MS: Shaped[Tensor, "M S *D"],
         start: RNNState,
-        *,
         sampling: Sampling,
-        dropconnect_mask_OF: Float[Tensor, "O F"] | None,
-    ) -> Shaped[Tensor, "M S *D"]:
-        """Return the tokens, those that are not true replaced by the decoder's own predictions, one after the other.
+        dropconnect_mask_OF: Float[Tensor, "O F"] | None = None,
+    ) -> tuple[Float[Tensor, "M S H"], Shaped[Tensor, "M S *D"]]:
+        """Return outputs and tokens, those that are not true replaced by the decoder's own predictions, one by one.
 
         What is fed back carries no gradient (section 3.3).
         """
-        with torch.no_grad():
-            if self._can_fuse(x_MS, embedding):
-                feedback = self._make_feedback(sampling, dropconnect_mask_OF)
-                _, generated_MS = self.cell.generate(x_MS, start, feedback, embedding=embedding)
-            else:
-                generated_MS = self._generate_in_torch(embedding, x_MS, start, sampling, dropconnect_mask_OF)
-        return _choose(sampling.find_fed_back(), generated_MS, x_MS)
+        is_fed_back_MS = sampling.find_fed_back()
+        cell, hidden, rule = self.cell, self.head.hidden, FUSED_FEEDBACK.get(self.feedback)
+        if isinstance(cell, LSTM) and cell.can_generate(x_MS, embedding) and hidden is not None and rule is not None:
+            head = [hidden.weight, hidden.bias, self.head.output_weight(dropconnect_mask_OF), self.head.output.bias]
+            feedback = kernel.Feedback(head, is_fed_back_MS, sampling.uniform_MS.float(), rule)
+            return cell.generate(x_MS, start, feedback, embedding=embedding)
+        predicted_MS = self._predict_tokens(embedding, x_MS, start, sampling, dropconnect_mask_OF)
+        x_MS = _choose(is_fed_back_MS, predicted_MS, x_MS)
+        h_MSH, _ = cell(x_MS, start, embedding=embedding)
+        return h_MSH, x_MS
 
-    def _can_fuse(self, x_MS: Shaped[Tensor, "M S *D"], embedding: Embedding) -> bool:
-        """Return whether the recurrence can predict and feed back in the same pass that is differentiated."""
-        is_known = self.head.hidden is not None and self.feedback in FUSED_FEEDBACK
-        return is_known and self.cell.can_generate(x_MS, embedding)
-
-    def _make_feedback(self, sampling: Sampling, dropconnect_mask_OF: Float[Tensor, "O F"] | None) -> kernel.Feedback:
-        hidden, output = self.head.hidden, self.head.output
-        assert hidden is not None
-        head = [hidden.weight, hidden.bias, self.head.output_weight(dropconnect_mask_OF), output.bias]
-        rule = FUSED_FEEDBACK[self.feedback]
-        return kernel.Feedback(head, sampling.find_fed_back(), sampling.uniform_MS.float(), rule)
-
-    def _generate_in_torch(
+    @torch.no_grad()
+    def _predict_tokens(
         self,
         embedding: Embedding,
         x_MS: Shaped[Tensor, "M S *D"],
@@ -121,7 +109,7 @@ class Decoder(nn.Module):
         sampling: Sampling,
         dropconnect_mask_OF: Float[Tensor, "O F"] | None,
     ) -> Shaped[Tensor, "M S *D"]:
-        """Predict token by token, without a graph. Rows whose tokens are all true are not run."""
+        """Predict token by token. Rows whose tokens are all true are not run."""
         is_fed_back_MS = sampling.find_fed_back()
         row_R = is_fed_back_MS.any(dim=1).nonzero()[:, 0]
         if len(row_R) == 0:

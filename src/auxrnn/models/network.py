@@ -13,10 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from auxrnn import bptt
-from auxrnn.auxiliary.objectives import Objective
+from auxrnn.auxiliary import Objective
 from auxrnn.config import Readout, Window
-from auxrnn.models.encoder import Encoder
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Encoder, Head
 from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch
 
 UNLABELED = -1
@@ -96,22 +95,16 @@ class Network(nn.Module):
             windows.append(bptt.final_window(batch.x_BT, window=terms.supervised_window))
         states = bptt.states_at(self.encoder, batch.x_BT, windows, first_B=batch.first_B) if windows else []
         auxiliary = supervised = num_correct = None
+        drawn = draws if is_training else None
         if segments is not None and self.objective is not None:
             auxiliary = self.objective.loss(
-                self.encoder,
-                batch,
-                segments,
-                states[0],
-                draws=draws if is_training else None,
-                true_probability=true_probability,
+                self.encoder, batch, segments, states[0], draws=drawn, true_probability=true_probability
             )
         if terms.is_supervised:
             state = states[-1] if self.readout == "last" else None
-            mask_CF = _draw_mask(self.classifier, draws if is_training else None)
-            logits_BC = self._classify(batch, terms.supervised_window, state, mask_CF)
-            supervised, num_correct = classification_loss(
-                logits_BC, batch.label_B, label_smoothing=terms.label_smoothing
-            )
+            logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
+            smoothing = terms.label_smoothing
+            supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=smoothing)
         return Losses(supervised, auxiliary, num_correct)
 
     def classify(

@@ -25,8 +25,8 @@ from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
-from auxrnn.training.loop import EVALUATIONS_A_PHASE, Session
-from auxrnn.training.optimizers import KINDS, Phase, back_propagate, make_optimizer, true_token_probability
+from auxrnn.training.loop import EVALUATIONS_PER_PHASE, Session, compute_gradients
+from auxrnn.training.optimizers import KINDS, Phase, make_optimizer
 
 SMALL_LR = 1e-12
 LONGEST_TRIAL = 1.0
@@ -59,7 +59,7 @@ def time_step(session: Session, phase: Phase, *, total_step: int, most_rows: int
     """Return the least seconds of an update with a batch of average length, tried on `most_rows` of it at most."""
     batches = session.batches_of(phase)
     batch = batches.at(0, phase=phase.name).to(session.network.device)
-    probability = true_token_probability(total_step, sampling_steps=decided(session.config.loss.sampling_steps))
+    probability = session.true_probability(total_step)
     with _on_trial(session.network):
         seconds = _time_rows(lambda rows: _update(session, phase, rows, true_probability=probability), batch, most_rows)
     return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
@@ -82,7 +82,7 @@ def _evaluation_seconds(session: Session) -> float:
 
 def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
     """Count the evaluations of a phase: its last update always, and before the first one with labels."""
-    every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    every = evaluate_every or max(1, phase.num_steps // EVALUATIONS_PER_PHASE)
     return math.ceil(phase.num_steps / every) + phase.is_supervised
 
 
@@ -102,12 +102,10 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, mos
 
 def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
     """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
-    network, schedule = session.network, session.config.schedule
-    draws, terms = Draws(0, "trial", 0), session.terms_of(phase)
-    losses = network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
-    total = losses.combine(session.config.loss.auxiliary_weight)
-    back_propagate(network, total, clip_norm=schedule.clip_norm).item()
-    make_optimizer(schedule.optimizer, network, lr=SMALL_LR).step()
+    draws = Draws(0, "trial", 0)
+    _, _, norm = compute_gradients(session, phase, batch, draws=draws, true_probability=true_probability)
+    norm.item()  # a GPU has finished when this arrives
+    make_optimizer(session.config.schedule.optimizer, session.network, lr=SMALL_LR).step()
 
 
 @contextlib.contextmanager
@@ -135,7 +133,7 @@ class Growth(NamedTuple):
     reach: int | None
     """Steps after which only the batch itself grows; None where all does."""
     phase: str = ""
-    """The phase that is the hungriest."""
+    """The phase that needs the most memory."""
 
     def bytes_for(self, num_rows: int, num_steps: int) -> int:
         """Return the bytes of a batch."""
@@ -154,7 +152,7 @@ class Growth(NamedTuple):
 
 
 def estimate_growth(session: Session, *, is_fused: bool = True) -> Growth:
-    """Estimate what the hungriest phase of a training holds, from a few short rows.
+    """Estimate the memory of the phase that needs the most, from a few short rows.
 
     Not fused, attention keeps its whole matrix of steps by steps, as the paper had it.
     """

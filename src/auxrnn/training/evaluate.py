@@ -53,16 +53,15 @@ class Evaluation(NamedTuple):
 @torch.inference_mode()
 def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation:
     """Classify every sequence once."""
-    total, count, confusion_CC = 0.0, 0, None
+    total, confusion_CC = 0.0, None
     for batch in (batch.to(network.device) for batch in batches):
         logits_BC = network.logits(batch)
         num_classes = logits_BC.shape[1]
         total += float(torch.nn.functional.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
-        count += len(batch.label_B)
         pairs = torch.bincount(batch.label_B * num_classes + logits_BC.argmax(dim=1), minlength=num_classes**2)
         confusion_CC = pairs.reshape(num_classes, -1) + (0 if confusion_CC is None else confusion_CC)
     assert confusion_CC is not None, "a split to evaluate must not be empty"
-    return Evaluation(total / count, confusion_CC.cpu())
+    return Evaluation(total / int(confusion_CC.sum()), confusion_CC.cpu())
 
 
 @torch.inference_mode()

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from auxrnn.config import RunConfig, decided
+from auxrnn.config import RunConfig, Window, decided
 from auxrnn.data.sequences import Batches, Split, Splits, by_length, in_order
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.models.network import Losses, LossTerms, Trainable
-from auxrnn.structs import Draws
+from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
 from auxrnn.training.optimizers import (
     Phase,
@@ -31,7 +33,7 @@ from auxrnn.training.optimizers import (
 )
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
-EVALUATIONS_A_PHASE = 10
+EVALUATIONS_PER_PHASE = 10
 BEST = "model-best.safetensors"
 
 
@@ -127,7 +129,7 @@ class Session:
     """Where checkpoints and the best weights go; None keeps nothing."""
     observe: Callable[[Tick], None] = lambda _tick: None
     should_stop: Callable[[], bool] = lambda: False
-    best: dict[str, torch.Tensor] | None = None
+    best: dict[str, Tensor] | None = None
     """The best weights on the validation split, where there is no folder to keep them."""
 
     @property
@@ -142,13 +144,12 @@ class Session:
 
     def terms_of(self, phase: Phase) -> LossTerms:
         """Return which losses count in a phase, and how."""
-        config = self.config
-        return LossTerms(
-            phase.is_supervised,
-            phase.is_auxiliary,
-            decided(config.loss.supervised_window),
-            label_smoothing=config.schedule.label_smoothing,
-        )
+        window: Window = decided(self.config.loss.supervised_window)
+        return LossTerms(phase.is_supervised, phase.is_auxiliary, window, self.config.schedule.label_smoothing)
+
+    def true_probability(self, total_step: int) -> float:
+        """Return the probability of scheduled sampling that the decoder is fed a true token."""
+        return true_token_probability(total_step, sampling_steps=decided(self.config.loss.sampling_steps))
 
     def total_step(self, position: Position) -> int:
         """Count the updates of all phases so far: the clock of scheduled sampling."""
@@ -187,24 +188,27 @@ def _has_stalled(session: Session, position: Position) -> bool:
 
 def save_weights(network: Trainable, path: Path) -> None:
     """Write a network's weights; the same weights give the same bytes."""
-    write_aside(
-        path, safetensors.torch.save({name: value.contiguous() for name, value in network.state_dict().items()})
-    )
+    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
+    write_aside(path, safetensors.torch.save(weights))
+
+
+def compute_gradients(
+    session: Session, phase: Phase, batch: SequenceBatch, *, draws: Draws, true_probability: float
+) -> tuple[Losses, Float[Tensor, ""], Float[Tensor, ""]]:
+    """Set the gradients of a batch; return its losses, their weighted sum, and the norm of the gradients."""
+    terms = session.terms_of(phase)
+    losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
+    loss = losses.combine(session.config.loss.auxiliary_weight)
+    return losses, loss, back_propagate(session.network, loss, clip_norm=session.config.schedule.clip_norm)
 
 
 def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
     """Do one update: the only place where weights change."""
-    phase, config = session.phases[position.phase_index], session.config
-    losses = session.network.losses(
-        session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device),
-        terms=session.terms_of(phase),
-        draws=Draws(config.seed, phase.name, position.step),
-        true_probability=true_token_probability(
-            session.total_step(position), sampling_steps=decided(config.loss.sampling_steps)
-        ),
-    )
-    loss = losses.combine(config.loss.auxiliary_weight)
-    norm = back_propagate(session.network, loss, clip_norm=config.schedule.clip_norm)
+    phase = session.phases[position.phase_index]
+    batch = session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device)
+    draws = Draws(session.config.seed, phase.name, position.step)
+    true_probability = session.true_probability(session.total_step(position))
+    losses, loss, norm = compute_gradients(session, phase, batch, draws=draws, true_probability=true_probability)
     for name, value in (("loss", loss), ("gradient", norm)):
         if not bool(torch.isfinite(value)):
             raise _not_finite(session, position, name, update=position.step + 1)
@@ -224,7 +228,7 @@ def _finish_step(session: Session, position: Position, optimizer: torch.optim.Op
         rate = {"lr": phase.lr_at(position.step - 1)}
         session.recorder.write(_stamp("train", session, position) | means | rate | clock.read())
         position.meter = Meter()
-    every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_A_PHASE)
+    every = config.evaluate_every or max(1, phase.num_steps // EVALUATIONS_PER_PHASE)
     scores: dict[str, float] = {}
     if is_last or position.step % every == 0:
         scores = _record_evaluation(session, position, clock)
@@ -310,13 +314,8 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
         return Position(), optimizer
     values = dict(checkpoint.values["position"])
     position = Position(**values | {"meter": Meter(**values["meter"])})
-    session.network.load_state_dict(
-        {
-            name.removeprefix("network."): value
-            for name, value in checkpoint.tensors.items()
-            if name.startswith("network.")
-        }
-    )
+    names = session.network.state_dict()
+    session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
     restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     session.recorder.rewind(checkpoint.values["mark"])
     return position, optimizer

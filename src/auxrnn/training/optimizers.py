@@ -115,37 +115,22 @@ class Phase(NamedTuple):
     lr_schedule: LRSchedule = "halving"
 
     def lr_at(self, step: int) -> float:
-        """Return the learning rate of update `step` (0-based) of this phase."""
+        """Return the learning rate of update `step` (0-based) of this phase.
+
+        `halving`: halved once in pretraining, halfway; with labels, after every `halving_steps`. `cosine`: a linear
+        warm-up of at most a tenth of the phase, then down to zero. `inverse-sqrt`: a linear warm-up, then down with the
+        root of the step.
+        """
         if self.lr_schedule == "cosine":
-            return cosine_lr(step, num_steps=self.num_steps, warmup_steps=self.warmup_steps, lr=self.lr)
+            warmup = min(self.warmup_steps, self.num_steps // 10)
+            if step < warmup:
+                return self.lr * (step + 1) / warmup
+            return self.lr * (1 + math.cos(math.pi * (step - warmup) / max(self.num_steps - warmup, 1))) / 2
         if self.lr_schedule == "inverse-sqrt":
-            return warmup_lr(step, warmup_steps=self.warmup_steps, lr=self.lr)
+            return float(self.lr * min((step + 1) / self.warmup_steps, (self.warmup_steps / (step + 1)) ** 0.5))
         if self.is_supervised:
-            return train_lr(step, halving_steps=self.halving_steps, lr=self.lr)
-        return pretrain_lr(step, num_steps=self.num_steps, lr=self.lr)
-
-
-def pretrain_lr(step: int, *, num_steps: int, lr: float) -> float:
-    """Return the rate of pretraining: halved once, halfway."""
-    return lr if 2 * step < num_steps else lr / 2
-
-
-def train_lr(step: int, *, halving_steps: float, lr: float) -> float:
-    """Return the rate of training with labels: halved after every `halving_steps`."""
-    return float(lr * 0.5 ** (step // halving_steps))
-
-
-def cosine_lr(step: int, *, num_steps: int, warmup_steps: int, lr: float) -> float:
-    """Return a rate that rises to `lr` in a warm-up of at most a tenth of the phase, then falls to zero on a cosine."""
-    warmup = min(warmup_steps, num_steps // 10)
-    if step < warmup:
-        return lr * (step + 1) / warmup
-    return lr * (1 + math.cos(math.pi * (step - warmup) / max(num_steps - warmup, 1))) / 2
-
-
-def warmup_lr(step: int, *, warmup_steps: int, lr: float) -> float:
-    """Return a rate that rises linearly to `lr` in the warm-up, then falls with the root of the step."""
-    return float(lr * min((step + 1) / warmup_steps, (warmup_steps / (step + 1)) ** 0.5))
+            return float(self.lr * 0.5 ** (step // self.halving_steps))
+        return self.lr if 2 * step < self.num_steps else self.lr / 2
 
 
 def true_token_probability(step: int, *, sampling_steps: int) -> float:

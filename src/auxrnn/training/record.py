@@ -107,12 +107,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:
     data = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
     stem = f"step-{step:08d}"
     write_aside(folder / f"{stem}.safetensors", data)
-    text = json.dumps(checkpoint.values)
-    sums = {
-        "tensors_sha256": hashlib.sha256(data).hexdigest(),
-        "values_sha256": hashlib.sha256(text.encode()).hexdigest(),
-    }
-    write_aside(folder / f"{stem}.json", json.dumps(sums | {"values": checkpoint.values}, indent=1) + "\n")
+    entry = _compute_checksums(data, checkpoint.values) | {"values": checkpoint.values}
+    write_aside(folder / f"{stem}.json", json.dumps(entry, indent=1) + "\n")
     for old in sorted(folder.glob("step-*.json"))[:-NUM_KEPT]:
         old.unlink()
     _remove_leftovers(folder)
@@ -142,15 +138,16 @@ def newest_path(folder: Path) -> Path | None:
     return paths[-1].with_suffix(".safetensors") if paths else None
 
 
+def _compute_checksums(data: bytes, values: dict[str, Any]) -> dict[str, str]:
+    parts = {"tensors_sha256": data, "values_sha256": json.dumps(values).encode()}
+    return {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}
+
+
 def _load(path: Path) -> Checkpoint | None:
     try:
         entry = json.loads(path.read_text())
         data = path.with_suffix(".safetensors").read_bytes()
-        text = json.dumps(entry["values"])
-        is_whole = (
-            hashlib.sha256(data).hexdigest() == entry["tensors_sha256"]
-            and hashlib.sha256(text.encode()).hexdigest() == entry["values_sha256"]
-        )
+        is_whole = _compute_checksums(data, entry["values"]).items() <= entry.items()
         return Checkpoint(safetensors.torch.load(data), entry["values"]) if is_whole else None
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None

@@ -6,9 +6,9 @@ import pytest
 import torch
 from attention_models import FUSED, Operations, check_equal, check_linear_cost, check_rows_alone, make_dmca
 
-from auxrnn.models.baselines.attention import Projections
 from auxrnn.models.baselines.dmca import DMCA, CompressedAttention, LocalAttention, SeparableConvolution
 from auxrnn.models.baselines.layers import find_real
+from auxrnn.models.baselines.transformer import Projections
 
 B, D, H, HEADS = 4, 3, 8, 2
 BLOCK, COMPRESSION = 8, 3

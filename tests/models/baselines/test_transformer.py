@@ -7,10 +7,9 @@ import torch
 from attention_models import FUSED, Operations, check_equal, check_linear_cost, check_rows_alone, make_transformer
 from torch import nn
 
-from auxrnn.models.baselines.attention import Projections, StepEmbedding, compute_positions
 from auxrnn.models.baselines.layers import find_real
-from auxrnn.models.baselines.transformer import Transformer
-from auxrnn.models.heads import Head
+from auxrnn.models.baselines.transformer import Projections, StepEmbedding, Transformer, compute_positions
+from auxrnn.models.encoder import Head
 
 B, T, D, H, V = 4, 11, 3, 8, 6
 LENGTHS = [T, 1, 5, 8]

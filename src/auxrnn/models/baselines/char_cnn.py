@@ -4,7 +4,7 @@ Dimension letters of this file: `K` columns of a kernel, `H` filters, `W` frames
 convolutions and pools).
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -13,31 +13,10 @@ from torch import Tensor, nn
 
 from auxrnn.models.baselines.layers import Dropout, fix_length
 
-
-class ConvolutionSizes(NamedTuple):
-    """One convolution, without padding, and the non-overlapping max-pool behind it (1: none)."""
-
-    kernel_size: int
-    pool_size: int
-
-
-class CharCNNSizes(NamedTuple):
-    """How the small network and the large one differ (their tables 1 and 2)."""
-
-    num_filters: int
-    dense_size: int
-    init_std: float
-
-
-LAYERS = (
-    ConvolutionSizes(7, 3),
-    ConvolutionSizes(7, 3),
-    ConvolutionSizes(3, 1),
-    ConvolutionSizes(3, 1),
-    ConvolutionSizes(3, 1),
-    ConvolutionSizes(3, 3),
-)
-SIZES = {"small": CharCNNSizes(256, 1024, 0.05), "large": CharCNNSizes(1024, 2048, 0.02)}
+LAYERS = ((7, 3), (7, 3), (3, 1), (3, 1), (3, 1), (3, 3))
+"""Kernel size of each convolution, without padding, and of the non-overlapping max-pool behind it (1: none)."""
+SIZES = {"small": (256, 1024, 0.05), "large": (1024, 2048, 0.02)}
+"""Filters, dense units, and the standard deviation of the first weights (their tables 1 and 2)."""
 
 
 class CharCNN(nn.Module):
@@ -59,8 +38,8 @@ class CharCNN(nn.Module):
         self.num_steps = num_steps
         self.num_frames = count_frames(num_steps)
         self.output_size = dense_size
-        self.first = nn.Conv1d(vocabulary_size, num_filters, LAYERS[0].kernel_size)
-        self.others = nn.ModuleList(nn.Conv1d(num_filters, num_filters, layer.kernel_size) for layer in LAYERS[1:])
+        self.first = nn.Conv1d(vocabulary_size, num_filters, LAYERS[0][0])
+        self.others = nn.ModuleList(nn.Conv1d(num_filters, num_filters, kernel_size) for kernel_size, _ in LAYERS[1:])
         self.dense = nn.Sequential(
             nn.Linear(num_filters * self.num_frames, dense_size),
             nn.ReLU(),
@@ -77,14 +56,16 @@ class CharCNN(nn.Module):
         text_BT, length_B = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
         num_frames = min(self.num_frames, count_unlike_frames(int(length_B.max())))
         h_BHW = self.convolve(text_BT[:, : count_steps(num_frames)])
-        return self.dense(repeat_last(h_BHW, num_frames=self.num_frames).flatten(1))  # type: ignore[no-any-return]
+        # Frames that see padding alone are all alike.
+        missing_BHW = h_BHW[..., -1:].expand(-1, -1, self.num_frames - num_frames)
+        return self.dense(torch.cat([h_BHW, missing_BHW], dim=2).flatten(1))  # type: ignore[no-any-return]
 
     def convolve(self, x_BT: Int[Tensor, "B T"]) -> Float[Tensor, "B H W"]:
         """Return the frames behind the last pool, as many as `x_BT` has columns for."""
-        h_BHW = F.relu(F.max_pool1d(convolve_one_hot(x_BT, self.first), LAYERS[0].pool_size))
-        for convolution, layer in zip(self.others, LAYERS[1:], strict=True):
+        h_BHW = F.relu(F.max_pool1d(convolve_one_hot(x_BT, self.first), LAYERS[0][1]))
+        for convolution, (_, pool_size) in zip(self.others, LAYERS[1:], strict=True):
             # The larger of two numbers is rectified to the larger of the rectified two: pooling first saves work.
-            h_BHW = F.relu(F.max_pool1d(convolution(h_BHW), layer.pool_size))
+            h_BHW = F.relu(F.max_pool1d(convolution(h_BHW), pool_size))
         return h_BHW
 
 
@@ -104,30 +85,21 @@ def convolve_one_hot(x_BT: Int[Tensor, "B T"], convolution: nn.Conv1d) -> Float[
     return h_WH.reshape(*row_BWK.shape[:2], -1).transpose(1, 2)
 
 
-def repeat_last(h_BHW: Float[Tensor, "B H W"], *, num_frames: int) -> Float[Tensor, "B H W2"]:
-    """Repeat the last frame until there are `num_frames`."""
-    num_missing = num_frames - h_BHW.shape[2]
-    return torch.cat([h_BHW, h_BHW[..., -1:].expand(-1, -1, num_missing)], dim=2)
-
-
 def count_frames(num_steps: int) -> int:
     """Return how many frames a text of `num_steps` characters has behind the last pool."""
-    for layer in LAYERS:
-        num_steps = (num_steps - layer.kernel_size + 1) // layer.pool_size
+    for kernel_size, pool_size in LAYERS:
+        num_steps = (num_steps - kernel_size + 1) // pool_size
     return num_steps
 
 
 def count_steps(num_frames: int) -> int:
     """Return how many characters `num_frames` frames see: the shortest text that has so many."""
-    for layer in reversed(LAYERS):
-        num_frames = num_frames * layer.pool_size + layer.kernel_size - 1
+    for kernel_size, pool_size in reversed(LAYERS):
+        num_frames = num_frames * pool_size + kernel_size - 1
     return num_frames
 
 
 def count_unlike_frames(length: int) -> int:
-    """Return how many frames suffice for a text of `length` characters: the frames that see any, and one that does not.
-
-    All frames behind that one see padding alone, and so are the same.
-    """
+    """Return how many frames suffice for a text of `length` characters: those that see any, and one that does not."""
     columns_per_frame = count_steps(2) - count_steps(1)
     return -(-length // columns_per_frame) + 1

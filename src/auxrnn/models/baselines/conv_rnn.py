@@ -52,7 +52,8 @@ class ConvRNN(nn.Module):
         h_BHW = self.embedding(x_BT).transpose(1, 2)
         for convolution in self.convolutions:
             # Rectified frames are never below the zeros behind a row: an odd last frame is pooled with one of them.
-            h_BHW = F.relu(F.max_pool1d(mask(convolution(h_BHW), length_B), POOL_SIZE, ceil_mode=True))
+            real_B1W = find_real(length_B, h_BHW.shape[2]).unsqueeze(1)
+            h_BHW = F.relu(F.max_pool1d(convolution(h_BHW) * real_B1W, POOL_SIZE, ceil_mode=True))
             length_B = (length_B + POOL_SIZE - 1) // POOL_SIZE
         return h_BHW, length_B
 
@@ -63,8 +64,3 @@ class ConvRNN(nn.Module):
         forward_BWH, _ = self.forward_lstm(h_BWH)
         backward_BWH, _ = self.backward_lstm(reversed_BWH)
         return torch.cat([forward_BWH[row_B, length_B - 1], backward_BWH[row_B, length_B - 1]], dim=1)
-
-
-def mask(h_BHW: Float[Tensor, "B H W"], length_B: Int[Tensor, " B"]) -> Float[Tensor, "B H W"]:
-    """Return the frames with zeros behind each row's end."""
-    return h_BHW * find_real(length_B, h_BHW.shape[2]).unsqueeze(1)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from auxrnn.models.baselines.attention import PreNormBlock, PreNormStack, Projections, StepEmbedding, attend
 from auxrnn.models.baselines.layers import Dropout, clear_padding
+from auxrnn.models.baselines.transformer import PreNormStack, Projections, StepEmbedding, attend
 from auxrnn.structs import Steps
 
 INNER_KERNEL, OUTER_KERNEL = 3, 31
@@ -46,17 +46,12 @@ class DMCA(nn.Module):
                 return LocalAttention(maps, block_length=block_length, block_reach=block_reach)
             return CompressedAttention(maps, hidden_size=hidden_size, compression=compression)
 
-        blocks = [
-            PreNormBlock(
-                make_attention(layer),
-                feed_forward=ConvolutionalFeedForward(hidden_size, dropout=dropout),
-                hidden_size=hidden_size,
-                dropout=dropout,
-            )
+        layers = [
+            (make_attention(layer), ConvolutionalFeedForward(hidden_size, dropout=dropout))
             for layer in range(num_layers)
         ]
         self.output_size = hidden_size
-        self.stack = PreNormStack(embedding, blocks=blocks)
+        self.stack = PreNormStack(embedding, layers=layers, dropout=dropout)
 
     def forward(self, x_BT: Steps, first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B H"]:
         """Return the features of each sequence; padding before `first_B` changes nothing."""
@@ -178,11 +173,7 @@ class SeparableConvolution(nn.Module):
         """Return as many steps as came in; zeros stand outside a row."""
         x_BH1T = clear_padding(x_BTH, real_BT).transpose(1, 2).unsqueeze(2)
         # As an image of height 1: torch then keeps the channels last, which spares two transpositions.
-        y_BH1T = F.conv2d(
-            x_BH1T,
-            self.kernel_HS[:, None, None],
-            padding=(0, self.kernel_HS.shape[1] // 2),
-            groups=self.kernel_HS.shape[0],
-        )
+        num_channels, length = self.kernel_HS.shape
+        y_BH1T = F.conv2d(x_BH1T, self.kernel_HS[:, None, None], padding=(0, length // 2), groups=num_channels)
         mixed_BTH: Tensor = self.mix(y_BH1T.squeeze(2).transpose(1, 2))
         return mixed_BTH

@@ -81,11 +81,7 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         num_cleared = min(round(self.rate * LEVELS), LEVELS - 1)
-        return x * draw_kept(x, num_cleared).to(x.dtype).mul_(LEVELS / (LEVELS - num_cleared))
-
-
-def draw_kept(x: Shaped[Tensor, "..."], num_cleared: int) -> Shaped[Tensor, "..."]:
-    """Draw for each element whether it is kept, which it is at all but `num_cleared` of the levels."""
-    num_draws = -(-x.numel() // 4)
-    bits = torch.empty(num_draws, dtype=torch.int64).random_(SMALLEST_64, None).view(torch.int16)
-    return (bits[: x.numel()] >= SMALLEST_16 + num_cleared).view(x.shape)
+        num_draws = -(-x.numel() // 4)
+        bits = torch.empty(num_draws, dtype=torch.int64).random_(SMALLEST_64, None).view(torch.int16)
+        is_kept = (bits[: x.numel()] >= SMALLEST_16 + num_cleared).view(x.shape)
+        return x * is_kept.to(x.dtype).mul_(LEVELS / (LEVELS - num_cleared))

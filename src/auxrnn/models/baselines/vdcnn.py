@@ -45,7 +45,9 @@ class VDCNN(nn.Module):
         )
         for module in self.modules():
             if isinstance(module, nn.Conv1d | nn.Linear):
-                initialize(module)
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
         """Return the last dense layer's features; the cost is that of `num_steps` steps, however short the rows."""
@@ -80,13 +82,6 @@ def make_convolution(input_size: int, *, num_filters: int) -> nn.Sequential:
         nn.BatchNorm1d(num_filters),
         nn.ReLU(inplace=True),
     )
-
-
-def initialize(layer: nn.Conv1d | nn.Linear) -> None:
-    """Draw weights as He et al. (2015) do for layers that are rectified."""
-    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
 
 
 def count_fewest_steps() -> int:

@@ -4,19 +4,10 @@ Gates stand in torch's order: reset, update, new. An update gate of 1 keeps the 
 """
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import nn
 
 from auxrnn.config import GateInit
-from auxrnn.models.cells.recurrence import (
-    SATURATING,
-    InputMap,
-    LayerState,
-    Recurrence,
-    call_torch,
-    draw_gate_bias,
-    mark_idle,
-)
+from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, call_torch, draw_gate_bias
 
 
 class GRU(Recurrence):
@@ -42,25 +33,7 @@ class GRU(Recurrence):
         for bias_G in self.bias:
             bias_G.detach()[size : 2 * size] = draw_gate_bias(gate_init, size, longest=longest)
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T H"], LayerState]:
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run torch's GRU."""
-        weight_GI, bias_G = input_map
-        if idle_BT is not None:
-            x_BTI, weight_GI = mark_idle(x_BTI, weight_GI, idle_BT, self._idle_weight(bias_G))
-        weights = [weight_GI, self.weight_hh[layer], bias_G, self.bias_hh[layer]]
-        h_BTH, h_1BH = call_torch(torch.gru, x_BTI, start[0][None].contiguous(), weights)
-        return h_BTH, (h_1BH[0], start[1])
-
-    def _idle_weight(self, bias_G: Float[Tensor, " G"]) -> Float[Tensor, " G"]:
-        """Open the update gate wide: a state h becomes (h - new) * 1 + new, and zeros stay exactly zeros."""
-        weight_3H = bias_G.new_zeros(3, self.hidden_size)
-        weight_3H[1] = SATURATING
-        return weight_3H.reshape(-1)
+        # With the update gate wide open a state h becomes (h - new) * 1 + new, and zeros stay exactly zeros.
+        return call_torch(torch.gru, inputs, self.weight_hh[layer], self.bias_hh[layer], idle_gates=(0, 1, 0))

@@ -1,13 +1,9 @@
-"""The iRNN (Le, Jaitly and Hinton, 2015): a plain ReLU network that starts by copying its state.
-
-Here `G` is `H`: an input step is mapped to the units themselves.
-"""
+"""The iRNN (Le, Jaitly and Hinton, 2015): a plain ReLU network that starts by copying its state."""
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import nn
 
-from auxrnn.models.cells.recurrence import SATURATING, InputMap, LayerState, Recurrence, call_torch, mark_idle
+from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, call_torch
 
 # The paper's: inputs hardly disturb what is copied, until training says so.
 INPUT_DEVIATION = 0.001
@@ -25,20 +21,7 @@ class IRNN(Recurrence):
         for weight in self.weight_ih:
             nn.init.normal_(weight, std=INPUT_DEVIATION)
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T H"], LayerState]:
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run torch's plain recurrence."""
-        weight_HI, bias_H = input_map
-        if idle_BT is not None:
-            # Far below zero the ReLU gives zeros: what a row that has not begun has, and one that has ended may have.
-            x_BTI, weight_HI = mark_idle(x_BTI, weight_HI, idle_BT, torch.full_like(bias_H, -SATURATING))
-        weights = [weight_HI, self.weight_hh[layer], bias_H, torch.zeros_like(bias_H)]
-        h_BTH, h_1BH = call_torch(torch.rnn_relu, x_BTI, start[0][None].contiguous(), weights)
-        return h_BTH, (h_1BH[0], start[1])
+        # Far below zero the ReLU gives zeros: what a row that has not begun has, and one that has ended may have.
+        return call_torch(torch.rnn_relu, inputs, self.weight_hh[layer], idle_gates=(-1,))

@@ -5,20 +5,19 @@ recurrence; anywhere else torch does (oneDNN, cuDNN). The torch path is the read
 """
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from auxrnn.config import GateInit
 from auxrnn.kernels import lstm as kernel
 from auxrnn.models.cells.recurrence import (
-    SATURATING,
     Embeds,
     InputMap,
-    LayerState,
+    LayerInput,
+    LayerRun,
     Recurrence,
     call_torch,
     draw_gate_bias,
-    mark_idle,
 )
 from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
@@ -98,47 +97,25 @@ class LSTM(Recurrence):
         outputs = kernel.forward(input_BT, weights, state, query, wants_outputs=True, feedback=feedback)
         return outputs.h_BTH, outputs.x_BT
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T H"], LayerState]:
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run torch's LSTM."""
-        weight_GI, bias_G = input_map
-        if idle_BT is not None:
-            # One more input shuts the input gate and opens the forget gate: the cell keeps its value exactly, and a
-            # cell of zeros gives an output of zeros. Zeroing the input would not do: biases open the gates.
-            x_BTI, weight_GI = mark_idle(x_BTI, weight_GI, idle_BT, _idle_weight(self.weight_hh[layer]))
-        weights = [weight_GI, self.weight_hh[layer], bias_G, torch.zeros_like(bias_G)]
-        h_BTH, h_1BH, c_1BH = call_torch(torch.lstm, x_BTI, [part[None].contiguous() for part in start], weights)
-        return h_BTH, (h_1BH[0], c_1BH[0])
+        # With the input gate shut and the forget gate open the cell keeps its value exactly, and a cell of zeros gives
+        # an output of zeros. Zeroing the input would not do: biases open the gates.
+        return call_torch(torch.lstm, inputs, self.weight_hh[layer], idle_gates=(-1, 1, 0, 0))
 
-    def folded_weights(self, embedding: Embeds | None) -> list[Tensor]:
-        """Return input weights, recurrent weights and bias of each layer, with the embedding folded in."""
-        bottom = self.input_maps()[0]
-        return self._list_weights(bottom if embedding is None else embedding.fold(bottom))
-
-    def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Shaped[Tensor, "B T *I"], list[Tensor]]:
-        """Return the input and the weights of all layers as the kernel takes them."""
-        if embedding is None or embedding.is_foldable:
-            return x_BT, self.folded_weights(embedding)
-        x_BTI, bottom = embedding.embed(x_BT, self.input_maps()[0])
-        return x_BTI, self._list_weights(bottom)
-
-    def _list_weights(self, bottom: InputMap) -> list[Tensor]:
-        weights = [bottom.weight_GI, self.weight_hh[0], bottom.bias_G]
-        for layer in range(1, self.num_layers):
-            weights += [self.weight_ih[layer], self.weight_hh[layer], self.bias[layer]]
+    def kernel_weights(self, bottom: InputMap) -> list[Tensor]:
+        """Return input weights, recurrent weights and bias of each layer, with `bottom` as the way into the lowest."""
+        weights = []
+        for input_map, weight_GH in zip([bottom, *self.input_maps()[1:]], self.weight_hh, strict=True):
+            weights += [input_map.weight_GI, weight_GH, input_map.bias_G]
         # Under autocast, folding halves the precision of its result.
         return [weight.float() for weight in weights]
 
-
-def _idle_weight(weight_GH: Float[Tensor, "G H"]) -> Float[Tensor, " G"]:
-    weight_4H = weight_GH.new_zeros(4, weight_GH.shape[1])
-    weight_4H[0] = -SATURATING
-    weight_4H[1] = SATURATING
-    return weight_4H.flatten()
+    def _fold(self, x_BT: Steps, embedding: Embeds | None) -> tuple[Shaped[Tensor, "B T *I"], list[Tensor]]:
+        """Return the input and the weights of all layers as the kernel takes them."""
+        bottom = self.input_maps()[0]
+        if embedding is not None and embedding.is_foldable:
+            bottom = embedding.fold(bottom)
+        elif embedding is not None:
+            x_BT, bottom = embedding.embed(x_BT, bottom)
+        return x_BT, self.kernel_weights(bottom)

@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from auxrnn.config import GateInit
-from auxrnn.kernels.lstm import Feedback
 from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
 # Large enough that a sigmoid of it is exactly 0 or 1 in single and double precision; small enough for half precision.
@@ -26,15 +25,30 @@ FEW = 2
 # Most steps of one call without a graph: bounds the memory for its outputs.
 LONGEST_CALL = 64
 
-LayerState = tuple[Float[Tensor, "B H"], Float[Tensor, "B K"]]
-"""Outputs and cells of one layer."""
-
 
 class InputMap(NamedTuple):
     """How an input step enters the gates: `weight @ x + bias`."""
 
     weight_GI: Float[Tensor, "G I"]
     bias_G: Float[Tensor, " G"]
+
+
+class LayerInput(NamedTuple):
+    """The steps that enter a layer and how, the outputs and cells that it starts from, and which columns are idle."""
+
+    x_BTI: Float[Tensor, "B T I"]
+    input_map: InputMap
+    h_BH: Float[Tensor, "B H"]
+    c_BK: Float[Tensor, "B K"]
+    idle_BT: Bool[Tensor, "B T"] | None
+
+
+class LayerRun(NamedTuple):
+    """All outputs of a layer, and its state after the last column."""
+
+    h_BTH: Float[Tensor, "B T H"]
+    h_BH: Float[Tensor, "B H"]
+    c_BK: Float[Tensor, "B K"]
 
 
 @runtime_checkable
@@ -99,9 +113,9 @@ class Recurrence(nn.Module):
         idle_BT = find_idle(h_BTH, begin_B, end_B)
         h_LBH, c_LBH = [], []
         for layer, input_map in enumerate([bottom, *others]):
-            start = state.h_LBH[layer], state.c_LBH[layer]
-            h_BTH, (h_BH, c_BK) = self.forward_layer(layer, h_BTH, start, input_map=input_map, idle_BT=idle_BT)
-            h_LBH.append(h_BH if end_B is None else last_output(h_BTH, start[0], end_B))
+            start_BH, start_BK = state.h_LBH[layer], state.c_LBH[layer]
+            h_BTH, h_BH, c_BK = self.forward_layer(layer, LayerInput(h_BTH, input_map, start_BH, start_BK, idle_BT))
+            h_LBH.append(h_BH if end_B is None else last_output(h_BTH, start_BH, end_B))
             c_LBH.append(c_BK)
         return Run(h_BTH, RNNState(torch.stack(h_LBH), torch.stack(c_LBH)))
 
@@ -131,30 +145,12 @@ class Recurrence(nn.Module):
         begin_P = None if begin_B is None else begin_B[row_P] - stop_P
         return run(x_PS, state, begin_B=begin_P, end_B=rest_P)
 
-    def can_generate(self, x_BT: Steps, embedding: Embeds) -> bool:  # noqa: ARG002 - those who can will look at them
-        """Return whether `generate` works for such input."""
-        return False
-
-    def generate(
-        self, x_BT: Steps, state: RNNState, feedback: Feedback, *, embedding: Embeds
-    ) -> tuple[Float[Tensor, "B T H"], Steps]:
-        """Run steps of which some are replaced by predictions on the way; return the outputs and the steps as run."""
-        raise NotImplementedError("ask `can_generate` first")
-
     def input_maps(self) -> list[InputMap]:
         """Return how each layer takes its input."""
         return [InputMap(weight, bias) for weight, bias in zip(self.weight_ih, self.bias, strict=True)]
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T H"], LayerState]:
-        """Return all outputs of a layer and its last state; a row keeps its start through idle columns before it."""
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
+        """Run all columns of one layer; a row keeps its start through idle columns before it."""
         raise NotImplementedError
 
 
@@ -193,14 +189,31 @@ def draw_gate_bias(gate_init: GateInit, hidden_size: int, *, longest: int) -> Fl
 
 
 def call_torch(
-    function: Callable[..., Any], x_BTI: Float[Tensor, "B T I"], start: Any, weights: Sequence[Tensor]
-) -> Any:
-    """Call one of torch's own recurrences (`torch.lstm`, `torch.gru`, ...) for a single layer, batch first."""
-    has_biases, num_layers, dropout, is_bidirectional, is_batch_first = True, 1, 0.0, False, True
-    is_training = torch.is_grad_enabled()
-    return function(
-        x_BTI, start, weights, has_biases, num_layers, dropout, is_training, is_bidirectional, is_batch_first
-    )
+    function: Callable[..., Any],
+    inputs: LayerInput,
+    weight_GH: Float[Tensor, "G H"],
+    bias_hh_G: Float[Tensor, " G"] | None = None,
+    *,
+    idle_gates: Sequence[int],
+) -> LayerRun:
+    """Run a layer on one of torch's own recurrences (`torch.lstm`, `torch.gru`, ...).
+
+    `idle_gates` says which gates idle columns open (1) and shut (-1), so that the state stays as it is.
+    """
+    x_BTI, (weight_GI, bias_G), h_BH, c_BK, idle_BT = inputs
+    if idle_BT is not None:
+        # One more input feature, 1 in idle columns; all others are zero there, so that none of them outweighs it.
+        idle_BT1 = idle_BT[:, :, None]
+        x_BTI = torch.cat([x_BTI.masked_fill(idle_BT1, 0), idle_BT1.to(x_BTI)], dim=2)
+        gate_G = weight_GI.new_tensor(idle_gates).repeat_interleave(len(bias_G) // len(idle_gates))
+        weight_GI = torch.cat([weight_GI, SATURATING * gate_G[:, None]], dim=1)
+    start = [h_BH[None].contiguous(), c_BK[None].contiguous()]
+    has_cells = c_BK.shape[1] > 0
+    weights = [weight_GI, weight_GH, bias_G, torch.zeros_like(bias_G) if bias_hh_G is None else bias_hh_G]
+    # Whether there are biases, layers, dropout, whether it trains, is bidirectional, and has the batch first.
+    options = True, 1, 0.0, torch.is_grad_enabled(), False, True
+    h_BTH, *last = function(x_BTI, start if has_cells else start[0], weights, *options)
+    return LayerRun(h_BTH, last[0][0], last[1][0] if has_cells else c_BK)
 
 
 def find_idle(
@@ -209,26 +222,9 @@ def find_idle(
     """Mark the columns outside `begin_B <= t < end_B`, which a row does not read; None if there can be none."""
     if begin_B is None and end_B is None:
         return None
-    step_1T = torch.arange(x_BTI.shape[1], device=x_BTI.device)[None]
-    idle_BT = torch.zeros(x_BTI.shape[:2], dtype=torch.bool, device=x_BTI.device)
-    if begin_B is not None:
-        idle_BT = idle_BT | (step_1T < begin_B[:, None])
-    if end_B is not None:
-        idle_BT = idle_BT | (step_1T >= end_B[:, None])
-    return idle_BT
-
-
-def mark_idle(
-    x_BTI: Float[Tensor, "B T I"],
-    weight_GI: Float[Tensor, "G I"],
-    idle_BT: Bool[Tensor, "B T"],
-    idle_weight_G: Float[Tensor, " G"],
-) -> tuple[Float[Tensor, "B T J"], Float[Tensor, "G J"]]:
-    """Return inputs with one more feature that is 1 in idle columns, where all others are zero, and their weights."""
-    # Zero, so that no input, however large, outweighs the mark.
-    read_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
-    x_BTJ = torch.cat([read_BTI, idle_BT[:, :, None].to(x_BTI)], dim=2)
-    return x_BTJ, torch.cat([weight_GI, idle_weight_G[:, None].to(weight_GI)], dim=1)
+    column_T = torch.arange(x_BTI.shape[1], device=x_BTI.device)
+    is_before = column_T < (0 if begin_B is None else begin_B[:, None])
+    return is_before | (column_T >= (len(column_T) if end_B is None else end_B[:, None]))
 
 
 def last_output(

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from auxrnn.models.cells.recurrence import InputMap, LayerState, Recurrence
+from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, Recurrence
 from auxrnn.structs import RNNState
 
 # Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
@@ -53,7 +53,7 @@ class URNN(Recurrence):
 
     def recurrent_matrix(self, layer: int) -> Complex[Tensor, "H H"]:
         """Return W of a layer as a dense matrix."""
-        turn = self._turn(layer)
+        turn = self.make_turn(layer)
         one_HH = torch.diag(torch.ones_like(turn.phases[0]))
         return turn.apply(one_HH, torch.zeros_like(one_HH)).T
 
@@ -66,20 +66,24 @@ class URNN(Recurrence):
         """Return how each layer takes its input: without a bias of its own, but that of an embedding comes there."""
         return [InputMap(weight_RI, weight_RI.new_zeros(self.output_size)) for weight_RI in self.weight_ih]
 
-    def _turn(self, layer: int) -> "Turn":
-        return make_turn(self.angles[layer], self.reflections[layer], self.permutation_LH[layer])
+    def make_turn(self, layer: int) -> "Turn":
+        """Return W of a layer in the form that steps apply: what does not depend on the step, computed once."""
+        angle_3H, reflection_2R = self.angles[layer], self.reflections[layer]
+        phases = torch.polar(torch.ones_like(angle_3H), angle_3H).unbind(0)
+        first_H, _, last_H = phases
+        unit_2H = _as_complex(reflection_2R / torch.linalg.vector_norm(reflection_2R, dim=1, keepdim=True))
+        v1_1H, v2_1H, permutation_1H = unit_2H[:1], unit_2H[1:], self.permutation_LH[layer : layer + 1]
+        a_1H = first_H.conj() * torch.fft.ifft(v1_1H, norm="ortho")
+        image_1H = _mix(a_1H, phases, permutation_1H)
+        origin_1H = _unmix(v2_1H, phases, permutation_1H)
+        overlap_11 = (v2_1H.conj() * image_1H).sum(dim=1, keepdim=True)
+        probe_2H = torch.cat([a_1H, origin_1H]).conj().resolve_conj()
+        answer_2H = last_H * torch.cat([4 * overlap_11 * v2_1H - 2 * image_1H, -2 * v2_1H])
+        return Turn(phases, permutation_1H, probe_2H.T, answer_2H)
 
-    def forward_layer(
-        self,
-        layer: int,
-        x_BTI: Float[Tensor, "B T I"],
-        start: LayerState,
-        *,
-        input_map: InputMap,
-        idle_BT: Bool[Tensor, "B T"] | None,
-    ) -> tuple[Float[Tensor, "B T R"], LayerState]:
+    def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run step by step, with W as a dense matrix where that is faster."""
-        start_BR, c_BK = start
+        x_BTI, input_map, start_BR, c_BK, idle_BT = inputs
         if idle_BT is not None:
             # What is not read may be anything, and an overflow times a gradient of zero is not zero.
             x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
@@ -88,14 +92,18 @@ class URNN(Recurrence):
         if self.hidden_size <= LARGEST_DENSE and num_rows >= self.hidden_size:
             input_TBR, matrix_RR = F.linear(x_BTI.transpose(0, 1), *input_map), _as_reals(self.recurrent_matrix(layer))
             h_TBR = forward_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
-            return h_TBR.transpose(0, 1), (h_TBR[-1], c_BK)
-        turn, bias_H, z_BH = self._turn(layer), self.bias[layer], _as_complex(start_BR)
+            return LayerRun(h_TBR.transpose(0, 1), h_TBR[-1], c_BK)
+        turn, bias_H, z_BH = self.make_turn(layer), self.bias[layer], _as_complex(start_BR)
         outputs = []
         for step, input_BH in enumerate(_map_inputs(x_BTI, input_map).unbind(0)):
             next_BH = rectify(turn.apply(z_BH, input_BH), bias_H)
             z_BH = next_BH if idle_BT is None else torch.where(idle_BT[:, step, None], z_BH, next_BH)
-            outputs.append(_parts(z_BH))
-        return torch.stack(outputs, dim=1).flatten(2), (outputs[-1].flatten(1), c_BK)
+            outputs.append(torch.view_as_real(z_BH).transpose(1, 2))
+        return LayerRun(torch.stack(outputs, dim=1).flatten(2), outputs[-1].flatten(1), c_BK)
+
+
+Phases = tuple[Complex[Tensor, " H"], ...]
+"""The diagonals D1, D2 and D3."""
 
 
 class Turn(NamedTuple):
@@ -105,33 +113,16 @@ class Turn(NamedTuple):
     W = D3 (1 - 2 v2 v2^*) M (1 - 2 a a^*) = D3 M - D3 (2 M a - 4 v2 (v2^* M a)) a^* - 2 D3 v2 (M^* v2)^*.
     """
 
-    phases: tuple[Complex[Tensor, " H"], Complex[Tensor, " H"], Complex[Tensor, " H"]]
+    phases: Phases
     permutation_1H: Int[Tensor, "1 H"]
     probe_H2: Complex[Tensor, "H 2"]
     answer_2H: Complex[Tensor, "2 H"]
 
     def apply(self, z_BH: Complex[Tensor, "B H"], input_BH: Complex[Tensor, "B H"]) -> Complex[Tensor, "B H"]:
         """Return W z + input, for each row."""
-        mixed_BH = _mix(z_BH, self.phases[0], self.phases[1], self.permutation_1H)
+        mixed_BH = _mix(z_BH, self.phases, self.permutation_1H)
         rest_BH = torch.addmm(input_BH, z_BH @ self.probe_H2, self.answer_2H)
         return torch.addcmul(rest_BH, self.phases[2], mixed_BH)
-
-
-def make_turn(
-    angle_3H: Float[Tensor, "3 H"], reflection_2R: Float[Tensor, "2 R"], permutation_H: Int[Tensor, " H"]
-) -> Turn:
-    """Compute once what does not depend on the step."""
-    first_H, middle_H, last_H = torch.polar(torch.ones_like(angle_3H), angle_3H).unbind(0)
-    unit_2R = reflection_2R / torch.linalg.vector_norm(reflection_2R, dim=1, keepdim=True)
-    unit_2H, permutation_1H = _as_complex(unit_2R), permutation_H[None]
-    v1_1H, v2_1H = unit_2H[:1], unit_2H[1:]
-    a_1H = first_H.conj() * torch.fft.ifft(v1_1H, norm="ortho")
-    image_1H = _mix(a_1H, first_H, middle_H, permutation_1H)
-    origin_1H = _unmix(v2_1H, first_H, middle_H, permutation_1H)
-    overlap_11 = (v2_1H.conj() * image_1H).sum(dim=1, keepdim=True)
-    probe_2H = torch.cat([a_1H, origin_1H]).conj().resolve_conj()
-    answer_2H = last_H * torch.cat([4 * overlap_11 * v2_1H - 2 * image_1H, -2 * v2_1H])
-    return Turn((first_H, middle_H, last_H), permutation_1H, probe_2H.T, answer_2H)
 
 
 def rectify(z_BH: Complex[Tensor, "B H"], bias_H: Float[Tensor, " H"]) -> Complex[Tensor, "B H"]:
@@ -140,13 +131,9 @@ def rectify(z_BH: Complex[Tensor, "B H"], bias_H: Float[Tensor, " H"]) -> Comple
     return z_BH * F.relu(1 + bias_H * torch.rsqrt(square_BH))
 
 
-def _mix(
-    z_BH: Complex[Tensor, "B H"],
-    first_H: Complex[Tensor, " H"],
-    middle_H: Complex[Tensor, " H"],
-    permutation_1H: Int[Tensor, "1 H"],
-) -> Complex[Tensor, "B H"]:
+def _mix(z_BH: Complex[Tensor, "B H"], phases: Phases, permutation_1H: Int[Tensor, "1 H"]) -> Complex[Tensor, "B H"]:
     """Return M z = F^-1 D2 Perm F D1 z."""
+    first_H, middle_H, _ = phases
     spectrum_BH = torch.fft.fft(z_BH * first_H, norm="ortho")
     # Several times faster on CPUs than indexing, forward and backward.
     permuted_BH = torch.gather(spectrum_BH, 1, permutation_1H.expand_as(spectrum_BH))
@@ -154,13 +141,9 @@ def _mix(
     return mixed_BH
 
 
-def _unmix(
-    z_BH: Complex[Tensor, "B H"],
-    first_H: Complex[Tensor, " H"],
-    middle_H: Complex[Tensor, " H"],
-    permutation_1H: Int[Tensor, "1 H"],
-) -> Complex[Tensor, "B H"]:
+def _unmix(z_BH: Complex[Tensor, "B H"], phases: Phases, permutation_1H: Int[Tensor, "1 H"]) -> Complex[Tensor, "B H"]:
     """Return M^* z = D1^* F^-1 Perm^-1 D2^* F z: undo `_mix`."""
+    first_H, middle_H, _ = phases
     permuted_BH = torch.fft.fft(z_BH, norm="ortho") * middle_H.conj()
     spectrum_BH = torch.gather(permuted_BH, 1, permutation_1H.argsort().expand_as(permuted_BH))
     turned_BH: Tensor = torch.fft.ifft(spectrum_BH, norm="ortho")
@@ -182,11 +165,6 @@ def _as_reals(w_HH: Complex[Tensor, "H H"]) -> Float[Tensor, "R R"]:
 
 def _as_complex(x_BR: Float[Tensor, "B R"]) -> Complex[Tensor, "B H"]:
     return torch.complex(*x_BR.chunk(2, dim=1))
-
-
-def _parts(z_BH: Complex[Tensor, "B H"]) -> Float[Tensor, "B 2 H"]:
-    """Return the real and the imaginary parts as a view."""
-    return torch.view_as_real(z_BH).transpose(1, 2)
 
 
 def forward_dense(

@@ -1,6 +1,8 @@
-"""The two auxiliary losses: r-LSTM, rebuild a segment of the past (section 3.1); p-LSTM, predict one ahead (3.2).
+"""The auxiliary losses: r-LSTM, rebuild a segment of the past (section 3.1); p-LSTM, predict one ahead (3.2).
 
-Each is summed over all predicted tokens, and divided once, where losses are combined (section 3.4).
+First where anchors and segments are drawn (3.1, 3.2 and 5.4), then the two objectives. A segment is the l' + 1 steps
+from `start` on, l' inputs and l' targets, with l' = min(l, T - 1). Positions are 0-based. Losses are summed over all
+predicted tokens, and divided once, where they are combined (3.4).
 """
 
 from collections.abc import Callable
@@ -11,14 +13,67 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from auxrnn.auxiliary.segments import Geometry, sample_future_segments, sample_past_segments, segment_positions
 from auxrnn.bptt import GradientWindow, forward_truncated, gather_columns
 from auxrnn.config import Order, Placement, Window
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.decoder import Decoder, Sampling
-from auxrnn.models.encoder import Encoder
-from auxrnn.models.heads import Head
+from auxrnn.models.encoder import Encoder, Head
 from auxrnn.structs import Draws, LossSum, RNNState, Run, Segments, SequenceBatch
+
+
+class Geometry(NamedTuple):
+    """How many segments each sequence has, how long they are, and whether a batch shares one draw."""
+
+    num_segments: int
+    segment_length: int
+    is_shared_by_batch: bool = False
+
+
+def sample_past_segments(
+    seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, placement: Placement, rng: torch.Generator
+) -> Segments:
+    """Draw segments to reconstruct: right before their anchor, anywhere before it, or also across it.
+
+    `immediate`: a uniform on [l', T-1], s = a - l'. `past`: the same a, s uniform on [0, a - l'].
+    `past_future`: a uniform on [1, T-1], s uniform on [0, min(a, T-1-l')], so that it may spill over the anchor.
+    """
+    row_M, seq_len_M, length_M, (anchor_draw_M, start_draw_M) = _lay_out(seq_len_B, geometry, rng)
+    last_M = seq_len_M - 1
+    first_anchor_M = last_M.clamp(max=1) if placement == "past_future" else length_M
+    anchor_M = _between(first_anchor_M, last_M, anchor_draw_M)
+    last_start_M = torch.minimum(anchor_M, last_M - length_M) if placement == "past_future" else anchor_M - length_M
+    first_start_M = last_start_M if placement == "immediate" else torch.zeros_like(last_start_M)
+    return Segments(row_M, anchor_M, _between(first_start_M, last_start_M, start_draw_M), length_M)
+
+
+def sample_future_segments(seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, rng: torch.Generator) -> Segments:
+    """Draw segments to predict, which start at their anchor: a uniform on [0, T-1-l']."""
+    row_M, seq_len_M, length_M, (anchor_draw_M, _) = _lay_out(seq_len_B, geometry, rng)
+    anchor_M = _between(torch.zeros_like(length_M), seq_len_M - 1 - length_M, anchor_draw_M)
+    return Segments(row_M, anchor_M, anchor_M, length_M)
+
+
+def _lay_out(
+    seq_len_B: Int[Tensor, " B"], geometry: Geometry, rng: torch.Generator
+) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"], Int[Tensor, " M"], Float[Tensor, "2 M"]]:
+    """Return row, length of the sequence and length of each segment, and two uniform draws for its place."""
+    num_rows, num_segments = len(seq_len_B), geometry.num_segments
+    row_M = torch.arange(num_rows, device=seq_len_B.device).repeat_interleave(num_segments)
+    seq_len_M = seq_len_B[row_M]
+    length_M = (seq_len_M - 1).clamp(max=geometry.segment_length)
+    num_drawn = 1 if geometry.is_shared_by_batch else num_rows
+    uniform_2BN = torch.rand(2, num_drawn, num_segments, generator=rng, dtype=torch.float64)
+    return row_M, seq_len_M, length_M, uniform_2BN.expand(2, num_rows, num_segments).reshape(2, -1)
+
+
+def _between(
+    first_M: Int[Tensor, " M"], last_M: Int[Tensor, " M"], uniform_M: Float[Tensor, " M"]
+) -> Int[Tensor, " M"]:
+    """Turn uniform draws of [0, 1) into whole numbers from `first_M` to `last_M`, both included.
+
+    The draws are doubles on the CPU, whatever the device: not every device has doubles.
+    """
+    return first_M + ((last_M - first_M + 1).cpu() * uniform_M).long().to(first_M.device)
 
 
 @runtime_checkable
@@ -43,7 +98,8 @@ class Objective(Protocol):
     ) -> LossSum:
         """Return the loss summed over all tokens of all segments, given the states of `gradient_window`.
 
-        With `draws` as in training (drop-connect, scheduled sampling); with None as in evaluation.
+        With `draws` as in training (drop-connect, scheduled sampling); with None, as in evaluation, no weight is
+        dropped and all tokens are true.
         """
 
 
@@ -74,6 +130,26 @@ def find_targets(segments: Segments) -> Bool[Tensor, "M S"]:
     """Mark the steps at which each segment has a target; shorter segments have fewer."""
     step_1S = torch.arange(int(segments.length_M.max()), device=segments.length_M.device)[None]
     return step_1S < segments.length_M[:, None]
+
+
+def segment_positions(segments: Segments, *, order: Order) -> Int[Tensor, "M S1"]:
+    """Return the positions of each segment's tokens in the order in which they are decoded: one more than targets.
+
+    Rows of shorter segments go on beyond their end; their last entries are undefined.
+    """
+    step_1S = torch.arange(int(segments.length_M.max()) + 1, device=segments.start_M.device)[None]
+    if order == "forward":
+        return segments.start_M[:, None] + step_1S
+    return (segments.start_M + segments.length_M)[:, None] - step_1S
+
+
+def gather_tokens(
+    batch: SequenceBatch, segments: Segments, *, order: Order
+) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"]]:
+    """Return all tokens of the segments except the last (inputs), and all except the first (targets)."""
+    column_MS = batch.column_of(segments.row_M, segment_positions(segments, order=order))
+    token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
+    return token_MS[:, :-1], token_MS[:, 1:]
 
 
 class Reconstruct(nn.Module):
@@ -118,11 +194,8 @@ class Reconstruct(nn.Module):
         draws: Draws | None,
         true_probability: float,
     ) -> LossSum:
-        """Return the summed loss of all tokens, given the states of `gradient_window`.
-
-        With `draws` as in training (drop-connect, scheduled sampling); with None all tokens are true, none is dropped.
-        """
-        x_MS, target_MS = self._inputs_and_targets(batch, segments)
+        """Return the summed loss of all tokens; `true_probability` is that of scheduled sampling."""
+        x_MS, target_MS = gather_tokens(batch, segments, order=self.order)
         mask_OF = sampling = None
         if draws is not None:
             mask_OF = self.decoder.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
@@ -137,21 +210,13 @@ class Reconstruct(nn.Module):
         self, encoder: Encoder, batch: SequenceBatch, segments: Segments, state: RNNState
     ) -> Shaped[Tensor, "M S *D"]:
         """Return the segments as the decoder remembers them, given only their first token; in decoding order."""
-        x_MS, _ = self._inputs_and_targets(batch, segments)
+        x_MS, _ = gather_tokens(batch, segments, order=self.order)
         # One more input than usual, so that the last prediction is also fed back and thereby returned.
         x_MS = torch.cat([x_MS, x_MS[:, :1]], dim=1)
         half_MS = torch.full(x_MS.shape[:2], 0.5, device=x_MS.device)
         sampling = Sampling(torch.zeros_like(half_MS, dtype=torch.bool), half_MS)
-        start = self.decoder.start(state)
-        return self.decoder.generate(encoder.embedding, x_MS, start, sampling=sampling, dropconnect_mask_OF=None)[:, 1:]
-
-    def _inputs_and_targets(
-        self, batch: SequenceBatch, segments: Segments
-    ) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"]]:
-        """Return all tokens except the last (inputs), and all except the first (targets), in decoding order."""
-        column_MS = batch.column_of(segments.row_M, segment_positions(segments, order=self.order))
-        token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
-        return token_MS[:, :-1], token_MS[:, 1:]
+        _, generated_MS = self.decoder.generate(encoder.embedding, x_MS, self.decoder.start(state), sampling)
+        return generated_MS[:, 1:]
 
 
 class Predict(nn.Module):
@@ -189,14 +254,13 @@ class Predict(nn.Module):
         draws: Draws | None,
         true_probability: float,  # noqa: ARG002 - the main network reads the true tokens; there is nothing to feed back
     ) -> LossSum:
-        """Return the summed loss of all tokens, given the states of `gradient_window`; without `draws` none drops."""
-        column_MS = batch.column_of(segments.row_M, segment_positions(segments, order="forward"))
-        token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
+        """Return the summed loss of all tokens."""
+        x_MS, target_MS = gather_tokens(batch, segments, order="forward")
         layers: list[Callable[[Tensor, RNNState], Run]] = [encoder]
         starts = [state]
         if self.upper is not None:
             layers.append(self.upper)
             starts.append(self.upper.initial_state(len(segments.row_M)))
-        h_MSH = forward_truncated(layers, token_MS[:, :-1], starts, window=self.window)
+        h_MSH = forward_truncated(layers, x_MS, starts, window=self.window)
         mask_OF = None if draws is None else self.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
-        return self.token_loss(self.head(h_MSH, mask_OF), token_MS[:, 1:], find_targets(segments))
+        return self.token_loss(self.head(h_MSH, mask_OF), target_MS, find_targets(segments))

@@ -1,1 +1,0 @@
-"""The auxiliary losses: where segments lie, and the two objectives."""
