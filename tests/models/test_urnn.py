@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from auxrnn import bptt
-from auxrnn.models.cells import urnn
-from auxrnn.models.cells.urnn import URNN, forward_dense, rectify
+from auxrnn.models.cells.urnn import URNN, rectify
 from auxrnn.models.encoder import Encoder, NoEmbedding
 
 B, T, NUM_INPUTS, H = 4, 9, 3, 6
@@ -64,15 +63,8 @@ def test_the_recurrent_matrix_is_the_product_of_the_paper(hidden_size):
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-@pytest.fixture(params=["factors", "multiplied out"])
-def way(request, monkeypatch):
-    """Let W be applied by its factors, or as one matrix."""
-    monkeypatch.setattr(urnn, "LARGEST_DENSE", 0 if request.param == "factors" else H)
-    return request.param
-
-
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_a_run_equals_dense_matrices_step_by_step_in_values_and_gradients(num_layers, way):
+def test_a_run_equals_dense_matrices_step_by_step_in_values_and_gradients(num_layers):
     cell, x_BTI = make_urnn(num_layers), torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
     h_BTH = cell(x_BTI, cell.initial_state(B)).h_BTH
     expected_BTH = torch.stack([read_slowly(cell, x_TI) for x_TI in x_BTI])
@@ -81,28 +73,6 @@ def test_a_run_equals_dense_matrices_step_by_step_in_values_and_gradients(num_la
     inputs = [x_BTI, *cell.parameters()]
     ours, theirs = (torch.autograd.grad(part.sin().sum(), inputs) for part in (h_BTH, expected_BTH))
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
-
-
-def test_rows_that_begin_late_and_end_early_are_the_same_in_both_ways(monkeypatch):
-    cell, x_BTI = make_urnn(), torch.randn(B, T, NUM_INPUTS, dtype=torch.float64, requires_grad=True)
-    begin_B, end_B = torch.tensor([0, 3, 5, 0]), torch.tensor([T, T, 7, 4])
-    found = []
-    for largest in (0, H):
-        monkeypatch.setattr(urnn, "LARGEST_DENSE", largest)
-        run = cell(x_BTI, cell.initial_state(B), begin_B=begin_B, end_B=end_B)
-        gradients = torch.autograd.grad(
-            run.h_BTH.sin().sum() + run.state.h_LBH.cos().sum(), [x_BTI, *cell.parameters()]
-        )
-        found.append((run.h_BTH, run.state.h_LBH, *gradients))
-    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-11)
-
-
-def test_few_rows_do_not_pay_for_a_product_of_all_factors(monkeypatch):
-    cell, sizes = make_urnn(num_layers=1), []
-    monkeypatch.setattr(urnn, "forward_dense", lambda *parts: sizes.append(parts[0].shape) or forward_dense(*parts))
-    for num_steps in (H - 1, H):
-        cell(torch.zeros(1, num_steps, NUM_INPUTS, dtype=torch.float64), cell.initial_state(1))
-    assert sizes == [(H, 1, 2 * H)]
 
 
 def is_unitary(cell, layer):

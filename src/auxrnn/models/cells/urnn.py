@@ -3,27 +3,23 @@
     h_t = modReLU(W h_{t-1} + V x_t),    W = D3 R2 F^-1 D2 Perm R1 F D1
 
 D are diagonals of phases, R reflections, F the unitary Fourier transform, Perm a fixed permutation: O(H) parameters and
-O(H log H) time. Where W is small it is multiplied out instead, once for all steps (`forward_dense`). Complex numbers
-enter and leave as reals: all real parts, then all imaginary parts; `R` counts both (2 * H).
+O(H log H) time. Complex numbers enter and leave as reals: all real parts, then all imaginary parts; `R` counts both
+(2 * H).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, Recurrence
 from auxrnn.structs import RNNState
 
 # Added to a squared modulus, so that the direction z / |z| has a finite gradient at zero.
 SMALLEST_SQUARE = 1e-10
-
-LARGEST_DENSE = 128
-"""Units up to which a product with the whole W is faster than its factors; at 256 both take as long."""
 
 
 class URNN(Recurrence):
@@ -82,17 +78,11 @@ class URNN(Recurrence):
         return Turn(phases, permutation_1H, probe_2H.T, answer_2H)
 
     def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
-        """Run step by step, with W as a dense matrix where that is faster."""
+        """Run step by step."""
         x_BTI, input_map, start_BR, c_BK, idle_BT = inputs
         if idle_BT is not None:
             # What is not read may be anything, and an overflow times a gradient of zero is not zero.
             x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
-        # To multiply W out is to apply it to as many rows as it has.
-        num_rows = x_BTI.shape[0] * x_BTI.shape[1]
-        if self.hidden_size <= LARGEST_DENSE and num_rows >= self.hidden_size:
-            input_TBR, matrix_RR = F.linear(x_BTI.transpose(0, 1), *input_map), _as_reals(self.recurrent_matrix(layer))
-            h_TBR = forward_dense(input_TBR, start_BR, matrix_RR.T, self.bias[layer], idle_BT)
-            return LayerRun(h_TBR.transpose(0, 1), h_TBR[-1], c_BK)
         turn, bias_H, z_BH = self.make_turn(layer), self.bias[layer], _as_complex(start_BR)
         outputs = []
         for step, input_BH in enumerate(_map_inputs(x_BTI, input_map).unbind(0)):
@@ -158,85 +148,5 @@ def _map_inputs(x_BTI: Float[Tensor, "B T I"], input_map: InputMap) -> Complex[T
     return torch.view_as_complex(product_TBR.reshape(*product_TBR.shape[:2], -1, 2))
 
 
-def _as_reals(w_HH: Complex[Tensor, "H H"]) -> Float[Tensor, "R R"]:
-    """Return the matrix that does to the parts of a complex vector what `w_HH` does to the vector."""
-    return torch.cat([torch.cat([w_HH.real, -w_HH.imag], dim=1), torch.cat([w_HH.imag, w_HH.real], dim=1)])
-
-
 def _as_complex(x_BR: Float[Tensor, "B R"]) -> Complex[Tensor, "B H"]:
     return torch.complex(*x_BR.chunk(2, dim=1))
-
-
-def forward_dense(
-    input_TBR: Float[Tensor, "T B R"],
-    start_BR: Float[Tensor, "B R"],
-    matrix_RR: Float[Tensor, "R R"],
-    bias_H: Float[Tensor, " H"],
-    idle_BT: Bool[Tensor, "B T"] | None,
-) -> Float[Tensor, "T B R"]:
-    """Return every state, h_t = modReLU(h_{t-1} W + input_t); an idle step changes nothing.
-
-    One operation with its own backward pass. Autograd would add up a whole matrix of gradients at every step; here the
-    steps go back through the states alone, and W gets one product at the end.
-    """
-    states_TBR: Tensor = _DenseSteps.apply(input_TBR, start_BR, matrix_RR, bias_H, idle_BT)  # type: ignore[no-untyped-call]
-    return states_TBR
-
-
-class _DenseSteps(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, input_TBR: Tensor, start_BR: Tensor, matrix_RR: Tensor, bias_H: Tensor, idle_BT: Any) -> Any:
-        z_TBR, h_TBR, h_BR = torch.empty_like(input_TBR), torch.empty_like(input_TBR), start_BR
-        steps = zip(input_TBR, z_TBR, _split(z_TBR), h_TBR, _split(h_TBR), strict=True)
-        for step, (input_BR, z_BR, z_B2H, next_BR, next_B2H) in enumerate(steps):
-            torch.addmm(input_BR, h_BR, matrix_RR, out=z_BR)
-            torch.mul(z_B2H, _find_scale(_invert(z_B2H), bias_H)[:, None], out=next_B2H)
-            if idle_BT is not None:
-                next_BR.copy_(torch.where(idle_BT[:, step, None], h_BR, next_BR))
-            h_BR = next_BR
-        ctx.save_for_backward(start_BR, matrix_RR, bias_H, idle_BT, z_TBR, h_TBR)
-        return h_TBR
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        (gradient_TBR,) = gradients
-        start_BR, matrix_RR, bias_H, idle_BT, z_TBR, h_TBR = ctx.saved_tensors
-        inverse_TBH = _invert(_split(z_TBR))
-        scale_TBH = _find_scale(inverse_TBH, bias_H)
-        # How the scale grows with the bias, and what makes it shrink as z grows.
-        slope_TBH = inverse_TBH * (scale_TBH > 0)
-        bend_TBH = bias_H * slope_TBH * inverse_TBH.square()
-        toward_TBH, dz_TBR, dh_BR = torch.empty_like(scale_TBH), torch.empty_like(z_TBR), torch.zeros_like(start_BR)
-        back_RR = matrix_RR.T.contiguous()
-        parts = (gradient_TBR, _split(z_TBR), scale_TBH[:, :, None], bend_TBH, toward_TBH, dz_TBR, _split(dz_TBR))
-        steps = list(zip(*parts, strict=True))
-        for step in range(len(steps) - 1, -1, -1):
-            gradient_BR, z_B2H, scale_B1H, bend_BH, toward_BH, dz_BR, dz_B2H = steps[step]
-            dh_BR = dh_BR + gradient_BR
-            active_BR = dh_BR if idle_BT is None else dh_BR.masked_fill(idle_BT[:, step, None], 0)
-            active_B2H = active_BR.view(z_B2H.shape)
-            torch.sum(active_B2H * z_B2H, dim=1, out=toward_BH)
-            torch.mul(active_B2H, scale_B1H, out=dz_B2H)
-            dz_B2H.addcmul_(z_B2H, (toward_BH * bend_BH)[:, None], value=-1)
-            passed_BR = dz_BR @ back_RR
-            dh_BR = passed_BR if idle_BT is None else torch.where(idle_BT[:, step, None], dh_BR, passed_BR)
-        before_TBR = torch.cat([start_BR[None], h_TBR[:-1]])
-        dmatrix_RR = before_TBR.flatten(0, 1).T @ dz_TBR.flatten(0, 1)
-        return dz_TBR, dh_BR, dmatrix_RR, (toward_TBH * slope_TBH).sum(dim=(0, 1)), None
-
-
-def _split(x_TBR: Tensor) -> Tensor:
-    """Return real and imaginary parts side by side as a view: [T, B, 2, H]."""
-    return x_TBR.view(*x_TBR.shape[:-1], 2, -1)
-
-
-def _invert(z_B2H: Tensor) -> Tensor:
-    """Return 1 / |z|."""
-    real_BH, imaginary_BH = z_B2H.unbind(-2)
-    return torch.addcmul(real_BH * real_BH, imaginary_BH, imaginary_BH).add_(SMALLEST_SQUARE).rsqrt_()
-
-
-def _find_scale(inverse_BH: Tensor, bias_H: Tensor) -> Tensor:
-    """Return what modReLU multiplies a complex number with."""
-    return (inverse_BH * bias_H).add_(1).relu_()
