@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,19 +14,19 @@ from auxrnn.data.sequences import in_order
 from auxrnn.experiments import demo
 from auxrnn.experiments.demo import FIRST_ANCHOR, LAST_ANCHOR, configs
 from auxrnn.experiments.remembering import find_mean_image, measure_split
+from command import call
 
 NAMES = ["lstm_full", "lstm_truncated", "reconstruct", "predict"]
 
 
 def run_demo(folder, *flags):
-    command = [sys.executable, "-m", "auxrnn", "demo", "--out", str(folder), "--json", *flags]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    return call("demo", "--out", folder, "--json", "--smoke", *flags)
 
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "demo"
-    return folder, run_demo(folder, "--smoke")
+    return folder, run_demo(folder)
 
 
 def test_the_four_runs_have_the_same_number_of_updates_and_differ_in_nothing_else():
@@ -45,7 +43,7 @@ def test_the_four_runs_have_the_same_number_of_updates_and_differ_in_nothing_els
 
 def test_json_is_one_object_with_the_four_accuracies_and_the_seconds(smoke):
     _, done = smoke
-    result = json.loads(done.stdout)
+    result = json.loads(done.out)
     assert list(result) == [*NAMES, "seconds"]
     assert all(0 <= result[name] <= 100 for name in NAMES)
 
@@ -57,7 +55,7 @@ def test_the_page_opens_offline_and_shows_the_accuracies_of_the_runs(smoke):
     for name in NAMES:
         events = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
         accuracy = [event for event in events if event["event"] == "evaluation"][-1]["test_accuracy"]
-        assert json.loads(done.stdout)[name] == accuracy
+        assert json.loads(done.out)[name] == accuracy
         assert f"{accuracy:.1f} %" in page
 
 
@@ -79,16 +77,15 @@ def test_errors_over_the_test_split_count_every_digit_from_every_anchor(smoke):
 def test_a_finished_demo_is_shown_again_without_training(smoke):
     folder, done = smoke
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")}
-    assert json.loads(run_demo(folder, "--smoke").stdout) == json.loads(done.stdout)
+    assert json.loads(run_demo(folder).out) == json.loads(done.out)
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")} == before
 
 
 def test_a_folder_with_another_demo_is_refused(smoke):
     folder, _ = smoke
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        run_demo(folder, "--smoke", "--seed", "1")
-    assert refused.value.returncode == 2
-    assert "holds a demo with other settings" in refused.value.stderr
+    refused = run_demo(folder, "--seed", "1")
+    assert refused.code == 2
+    assert "holds a demo with other settings" in refused.err
 
 
 def test_the_commands_on_the_page_ask_for_the_runs_of_the_demo():
