@@ -39,7 +39,6 @@ CACHE_FORMAT = 1
 BUFFER_BYTES = 2**22
 BLOCK_VALUES = 2**20
 SPARE_BYTES = 2**27
-CODE_POINT = np.dtype(np.uint32)
 PARTS: tuple[Part, ...] = get_args(Part)
 NO_PART = -1
 MOST_NAMED = 3
@@ -109,7 +108,10 @@ def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, 
                 if not folder.is_dir():
                     _build(sources, folder, appearance, observe)
     except OSError as error:
-        raise _cannot_cache(root, error) from error
+        if error.filename is not None and not str(error.filename).startswith(str(root)):
+            raise RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there") from error
+        cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
+        raise RunError(f"cannot write {root} ({error.strerror}); {cure}") from error
     return _open(name, folder)
 
 
@@ -144,15 +146,14 @@ def _check_space(name: str, num_bytes: int, root: Path) -> None:
     free = shutil.disk_usage(root).free
     logger.info("reading %s; the decoded data takes up to %s in %s", name, describe_bytes(num_bytes), root)
     if num_bytes + SPARE_BYTES > free:
-        raise RunError(
-            f"{name} needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free;"
-            f" free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
-        )
+        found = f"needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free"
+        cure = f"free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
+        raise RunError(f"{name} {found}; {cure}")
 
 
 def _narrow(path: Path, facts: Facts) -> Facts:
     """Rewrite code points in the smallest type that holds them all."""
-    if np.dtype(facts.dtype) != CODE_POINT:
+    if np.dtype(facts.dtype) != np.uint32:
         return facts
     wide_K = np.memmap(path, dtype=facts.dtype, mode="r")
     blocks = range(0, len(wide_K), BLOCK_VALUES)
@@ -189,13 +190,6 @@ def _open(name: str, folder: Path) -> Dataset:
     except (OSError, ValueError, LookupError, TypeError, EOFError) as error:
         raise RunError(f"{folder} is damaged; delete that folder to have the data read again") from error
     return Dataset(name, Flat(value_K, table.begin_N1), table, facts, folder.name)
-
-
-def _cannot_cache(root: Path, error: OSError) -> RunError:
-    if error.filename is not None and not str(error.filename).startswith(str(root)):
-        return RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there")
-    cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
-    return RunError(f"cannot write {root} ({error.strerror}); {cure}")
 
 
 def open_sources(sources: Sequence[Source], problems: Problems) -> list[Understood]:
@@ -257,19 +251,18 @@ class Collector:
         value_T = example.value_T
         first = value_T if self.first_value is None else self.first_value
         if not len(value_T):
-            return self.problems.skip(example.place, "is empty")
+            self.problems.skip(example.place, "is empty")
+            return
         if value_T.shape[1:] != first.shape[1:]:
             what = f"has {value_T.shape[-1]} channels where the first example has {first.shape[-1]}"
-            return self.problems.refuse(example.place, what, "give all examples the same channels")
+            self.problems.refuse(example.place, what, "give all examples the same channels")
+            return
         self.first_value = first
         self.file.write(np.ascontiguousarray(value_T, dtype=first.dtype).data)
-        return self._note(example)
-
-    def _note(self, example: Example) -> None:
         is_crop = example.origin is not None and example.origin == self.full_place
         self.full_place = self.full_place if is_crop else example.place
         self.origins.append(self.origins[-1] if is_crop else len(self.labels))
-        self.begins.append(self.begins[-1] + len(example.value_T))
+        self.begins.append(self.begins[-1] + len(value_T))
         self.parts.append(NO_PART if example.part is None else PARTS.index(example.part))
         # One string per class instead of one per example.
         self.labels.append(None if example.label is None else sys.intern(example.label))
@@ -314,9 +307,3 @@ def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) 
     if len(trained) < 2:
         found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
         problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")
-
-
-def count_parts(table: Table) -> dict[str, int]:
-    """Count the examples of each split that the files define, and the others."""
-    names = {number: str(part) for number, part in enumerate(PARTS)} | {NO_PART: "undivided"}
-    return {name: count for number, name in names.items() if (count := int((table.part_N == number).sum()))}
