@@ -7,7 +7,7 @@ from pathlib import Path
 from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.examples import PART_NAMES, Part, Source
 from auxrnn.data.folders import PICTURE_SUFFIXES, has_pictures
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
@@ -18,7 +18,6 @@ from auxrnn.data.spec import check_options
 from auxrnn.errors import UsageError, nearest
 from auxrnn.files import cache_dir, checksum_files
 
-PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
 SERIES_SUFFIX = ".ts"
 Files = Mapping[Part, Path] | Path
 """One file, or one for each part."""
@@ -47,10 +46,8 @@ def _find_data(config: DataConfig) -> Source:
         return DATASETS[name].open(DATASETS[name], config)
     path = Path(name).expanduser()
     if not path.exists():
-        raise UsageError(
-            f"{name!r} is neither a dataset nor a path; give a dataset's name or an existing file or folder"
-            f"{nearest(name, DATASETS)}"
-        )
+        cure = "give a dataset's name or an existing file or folder"
+        raise UsageError(f"{name!r} is neither a dataset nor a path; {cure}{nearest(name, DATASETS)}")
     return find_source(path, config)
 
 

@@ -101,15 +101,9 @@ def _read_tables(
         with problems.noting_errors():
             files.append(first if part == first.part else _open_like(first, path, part, options))
     form = form._replace(columns=tuple(map(first.select, first.text)))
-    num_bytes = sum(file.path.stat().st_size * file.kind.packing for file in files)
-    return Understood(
-        _describe(first),
-        form,
-        _read_examples(files, form, problems),
-        num_examples=None,
-        num_bytes=num_bytes * BYTES_PER_STEP[form.tokens],
-        class_names=None if options.class_names is None else _read_class_names(options.class_names),
-    )
+    num_bytes = BYTES_PER_STEP[form.tokens] * sum(file.path.stat().st_size * file.kind.packing for file in files)
+    class_names = None if options.class_names is None else _read_class_names(options.class_names)
+    return Understood(_describe(first), form, _read_examples(files, form, problems), None, num_bytes, class_names)
 
 
 def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
@@ -143,8 +137,7 @@ def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOp
     label = None if first.label is None else first.select(first.label)
     if first.is_named and not options.has_labels and label not in read_names(path)[0]:
         label = None
-    text = tuple(map(first.select, first.text))
-    found = _open(path, part, options._replace(text_column=text, label_column=label))
+    found = _open(path, part, options._replace(text_column=tuple(map(first.select, first.text)), label_column=label))
     if not first.is_named and len(found.names) != len(first.names):
         what = f"{len(found.names)} columns where {first.path} has {len(first.names)}"
         raise RunError(f"{path} has {what}; give both the same columns")
