@@ -20,7 +20,6 @@ Tokens = Literal["characters", "bytes"]
 ZHANG_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n "
 """The 69 different characters of Zhang et al. (2015), and the space."""
 NUM_CODE_POINTS = 0x110000
-NUM_BYTES = 256
 NUM_MEASURED = 1000
 
 
@@ -44,7 +43,7 @@ class TextFormat(NamedTuple):
     @property
     def vocabulary_size(self) -> int:
         """How many different tokens there are."""
-        return NUM_BYTES if self.tokens == "bytes" else len(self.alphabet or "") + 1
+        return 256 if self.tokens == "bytes" else len(self.alphabet or "") + 1
 
     def to_values(self, text: str) -> UInt32[np.ndarray, " T"] | Shaped[np.ndarray, " T"]:
         """Return a text as it is kept: code points, or bytes."""

@@ -142,9 +142,7 @@ class Batches:
     """
 
     def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
-        self.split = split
-        self.batch_size = batch_size
-        self.seed = seed
+        self.split, self.batch_size, self.seed = split, batch_size, seed
         self._length_N = split.length_N
         self._order: tuple[tuple[str, int], list[Index]] | None = None
 

@@ -28,8 +28,15 @@ FORMS = (
 
 
 def find_sources(config: DataConfig) -> list[Source]:
-    """Return all sources that a config names; what is tested on or has no labels says so."""
-    found = [_find_data(config)]
+    """Return all sources that a config names; what is tested on or has no labels says so.
+
+    A dataset's name wins over a file of that name.
+    """
+    name, path = config.data, Path(config.data).expanduser()
+    if name not in DATASETS and not path.exists():
+        cure = "give a dataset's name or an existing file or folder"
+        raise UsageError(f"{name!r} is neither a dataset nor a path; {cure}{nearest(name, DATASETS)}")
+    found = [DATASETS[name].open(DATASETS[name], config) if name in DATASETS else find_source(path, config)]
     # The length is that of a synthetic task, and files beside it have their own.
     beside = replace(config, length=None)
     if config.test_data is not None:
@@ -37,18 +44,6 @@ def find_sources(config: DataConfig) -> list[Source]:
     if config.unlabeled is not None:
         found.append(find_source(config.unlabeled, beside, has_labels=False)._replace(part="unlabeled"))
     return found
-
-
-def _find_data(config: DataConfig) -> Source:
-    """Return the source for a dataset's name or a path; a name wins over a file of that name."""
-    name = config.data
-    if name in DATASETS:
-        return DATASETS[name].open(DATASETS[name], config)
-    path = Path(name).expanduser()
-    if not path.exists():
-        cure = "give a dataset's name or an existing file or folder"
-        raise UsageError(f"{name!r} is neither a dataset nor a path; {cure}{nearest(name, DATASETS)}")
-    return find_source(path, config)
 
 
 def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:

@@ -61,10 +61,9 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     undivided = np.flatnonzero(np.isin(table.part_N, [NO_PART, PARTS.index("train")]))
     train, test = (undivided, parts["test"]) if len(parts["test"]) else _draw_test(table, undivided, data.test_fraction)
     train = take_examples(table.label_N, train, data.train_examples, seed=seed)
-    fraction = decided(data.validation_fraction)
-    if len(parts["validation"]) and fraction:
+    validation, fraction = parts["validation"], decided(data.validation_fraction)
+    if len(validation) and fraction:
         raise UsageError("validation_fraction has no effect on data with a validation split of its own; remove it")
-    validation = parts["validation"]
     if not len(validation):
         train, validation = hold_out(table, train, fraction, seed=seed)
     labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)

@@ -128,8 +128,7 @@ def _find_files(path: Path) -> dict[str, Path]:
     # y_train.npy beside x_train.npy, NAME_y.npy beside NAME.npy.
     stem = path.stem.lower()
     before, after = ("", stem[1:]) if stem[:1] == "x" and stem[1:] in ENDINGS else (f"{stem}_", "")
-    roles: tuple[Role, ...] = ("y", "lengths")
-    beside = {role: _find(others, role, before=before, after=after) for role in roles}
+    beside = {role: _find(others, role, before=before, after=after) for role in ALIASES if role != "x"}
     return {"x": path} | {role: others[name] for role, name in beside.items() if name is not None}
 
 
@@ -242,15 +241,12 @@ def list_keys(path: Path) -> list[str]:
 def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
     """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
     place = str(path) if key is None else printable(f"{path}, {key}")
-    with (
-        refusing_damage(place, SAVE_AGAIN),
-        _open_bytes(path, key) as (file, size),
-        warnings.catch_warnings(action="ignore"),
-    ):
-        # Numpy warns about headers written by Python 2, which are fine.
-        # It would also trust the length of the header and read as much; these first bytes hold any honest one.
+    with refusing_damage(place, SAVE_AGAIN), _open_bytes(path, key) as (file, size):
+        # Numpy would trust the length of the header and read as much; these first bytes hold any honest one.
         beginning = io.BytesIO(file.read(HEADER_BYTES))
-        shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
+        # It also warns about headers written by Python 2, which are fine.
+        with warnings.catch_warnings(action="ignore"):
+            shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
         found = StoredArray(place, path, key, shape, dtype, "F" if is_fortran else "C", beginning.tell())
     if dtype.kind not in kinds:
         what = "Python objects, which are never loaded" if dtype.hasobject else f"values of type {dtype.name}"

@@ -128,7 +128,10 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
         text = tuple(others if len(others) == 1 else ())
     missing = ["text"] * (not text) + ["label"] * (options.has_labels and label is None)
     if missing:
-        raise _ask(path, cells, missing)
+        what = f"does not say which column is the {' and which the '.join(missing)} (it has {_list(cells)})"
+        cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
+        alone = "add a column of labels, or give the file as --unlabeled"
+        raise UsageError(f"{path} {what}; {alone if len(cells) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
 
 
@@ -181,14 +184,6 @@ def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collec
     """Return the only column with a well-known name."""
     found = [index for index, name in enumerate(names) if index not in besides and _is_called(name, known)]
     return found[0] if len(found) == 1 else None
-
-
-def _ask(path: Path, cells: Sequence[str], missing: Sequence[str]) -> UsageError:
-    cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
-    if len(cells) == 1:
-        cure = "add a column of labels, or give the file as --unlabeled"
-    what = f"does not say which column is the {' and which the '.join(missing)}"
-    return UsageError(f"{path} {what} (it has {_list(cells)}); {cure}")
 
 
 def _list(names: Sequence[str]) -> str:
