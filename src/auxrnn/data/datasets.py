@@ -24,15 +24,7 @@ from auxrnn.data.formats import Format, from_plain, to_plain
 from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.data.sources import find_sources
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import (
-    CACHE_DIR_VARIABLE,
-    cache_dir,
-    checksum_files,
-    describe_appearance,
-    describe_bytes,
-    flush,
-    locked,
-)
+from auxrnn.files import CACHE_DIR_VARIABLE, cache_dir, checksum_files, describe_bytes, find_appearance, flush, locked
 
 CACHE_FORMAT = 1
 """Incremented when the output of readers or the layout of entries changes; run folders know their data by the key."""
@@ -98,7 +90,7 @@ def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -
 def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, _total: None) -> Dataset:
     """Return the examples of some sources, mapped from the cache; the first time they are read and put there."""
     files = [file for source in sources for file in source.files]
-    root, name, appearance = cache_dir(), sources[0].name, describe_appearance(files)
+    root, name, appearance = cache_dir(), sources[0].name, find_appearance(files)
     checksum = find_key(sources, checksum_files(files, appearance=appearance) if files else "")
     folder = root / checksum
     try:
@@ -134,7 +126,7 @@ def _build(sources: Sequence[Source], folder: Path, appearance: str, observe: Ob
         with (aside / "values.bin").open("wb", buffering=BUFFER_BYTES) as file:
             table, facts = collect(sources, opened, file, problems=problems, observe=observe)
         _write(aside, table, _narrow(aside / "values.bin", facts))
-        if describe_appearance([file for source in sources for file in source.files]) != appearance:
+        if find_appearance([file for source in sources for file in source.files]) != appearance:
             raise RunError(f"{sources[0].name} changed while it was read; run again")
         aside.rename(folder)
     finally:
