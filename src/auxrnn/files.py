@@ -70,7 +70,7 @@ def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> s
     Contents are read once. The checksum is remembered in the cache for as long as paths, sizes and times of
     modification stay the same (`appearance`, where the caller knows them already).
     """
-    known = cache_dir() / "checksums" / (appearance or describe_appearance(files))
+    known = cache_dir() / "checksums" / (appearance or find_appearance(files))
     if known.is_file():
         return known.read_text().strip()
     names = [os.path.abspath(file) for file in files]  # noqa: PTH100 - many thousands, and Path.absolute is slower
@@ -82,7 +82,7 @@ def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> s
     return digest.hexdigest()
 
 
-def describe_appearance(files: Sequence[Path]) -> str:
+def find_appearance(files: Sequence[Path]) -> str:
     """Return a digest of the paths of files, their sizes and when they were last modified."""
     here, digest = Path.cwd(), hashlib.sha256()
     for file in files:

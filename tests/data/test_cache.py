@@ -26,7 +26,7 @@ from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.data.sequences import Encoding, Flat, Split
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import checksum_files, describe_appearance, describe_bytes
+from auxrnn.files import checksum_files, describe_bytes, find_appearance
 from benchmarks.synthetic_data import DataSizes, make_images, make_texts
 from own_data import write_csv, write_images
 
@@ -431,7 +431,7 @@ def test_files_look_the_same_from_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     relative, absolute = (find_pictures(folder).paths() for folder in (Path("photos"), tmp_path / "photos"))
     assert relative == [path.relative_to(tmp_path) for path in absolute]
-    assert describe_appearance(relative) == describe_appearance(absolute) != describe_appearance(absolute[:-1])
+    assert find_appearance(relative) == find_appearance(absolute) != find_appearance(absolute[:-1])
 
 
 @given(

@@ -24,22 +24,13 @@ from auxrnn.data.formats import Format, from_plain, to_plain
 from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.data.sources import find_sources
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import (
-    CACHE_DIR_VARIABLE,
-    cache_dir,
-    checksum_files,
-    describe_appearance,
-    describe_bytes,
-    flush,
-    locked,
-)
+from auxrnn.files import CACHE_DIR_VARIABLE, cache_dir, checksum_files, describe_bytes, find_appearance, flush, locked
 
 CACHE_FORMAT = 1
 """Incremented when the output of readers or the layout of entries changes; run folders know their data by the key."""
 BUFFER_BYTES = 2**22
 BLOCK_VALUES = 2**20
 SPARE_BYTES = 2**27
-CODE_POINT = np.dtype(np.uint32)
 PARTS: tuple[Part, ...] = get_args(Part)
 NO_PART = -1
 MOST_NAMED = 3
@@ -99,7 +90,7 @@ def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -
 def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, _total: None) -> Dataset:
     """Return the examples of some sources, mapped from the cache; the first time they are read and put there."""
     files = [file for source in sources for file in source.files]
-    root, name, appearance = cache_dir(), sources[0].name, describe_appearance(files)
+    root, name, appearance = cache_dir(), sources[0].name, find_appearance(files)
     checksum = find_key(sources, checksum_files(files, appearance=appearance) if files else "")
     folder = root / checksum
     try:
@@ -109,7 +100,10 @@ def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, 
                 if not folder.is_dir():
                     _build(sources, folder, appearance, observe)
     except OSError as error:
-        raise _cannot_cache(root, error) from error
+        if error.filename is not None and not str(error.filename).startswith(str(root)):
+            raise RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there") from error
+        cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
+        raise RunError(f"cannot write {root} ({error.strerror}); {cure}") from error
     return _open(name, folder)
 
 
@@ -132,7 +126,7 @@ def _build(sources: Sequence[Source], folder: Path, appearance: str, observe: Ob
         with (aside / "values.bin").open("wb", buffering=BUFFER_BYTES) as file:
             table, facts = collect(sources, opened, file, problems=problems, observe=observe)
         _write(aside, table, _narrow(aside / "values.bin", facts))
-        if describe_appearance([file for source in sources for file in source.files]) != appearance:
+        if find_appearance([file for source in sources for file in source.files]) != appearance:
             raise RunError(f"{sources[0].name} changed while it was read; run again")
         aside.rename(folder)
     finally:
@@ -144,15 +138,14 @@ def _check_space(name: str, num_bytes: int, root: Path) -> None:
     free = shutil.disk_usage(root).free
     logger.info("reading %s; the decoded data takes up to %s in %s", name, describe_bytes(num_bytes), root)
     if num_bytes + SPARE_BYTES > free:
-        raise RunError(
-            f"{name} needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free;"
-            f" free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
-        )
+        found = f"needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free"
+        cure = f"free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
+        raise RunError(f"{name} {found}; {cure}")
 
 
 def _narrow(path: Path, facts: Facts) -> Facts:
     """Rewrite code points in the smallest type that holds them all."""
-    if np.dtype(facts.dtype) != CODE_POINT:
+    if np.dtype(facts.dtype) != np.uint32:
         return facts
     wide_K = np.memmap(path, dtype=facts.dtype, mode="r")
     blocks = range(0, len(wide_K), BLOCK_VALUES)
@@ -189,13 +182,6 @@ def _open(name: str, folder: Path) -> Dataset:
     except (OSError, ValueError, LookupError, TypeError, EOFError) as error:
         raise RunError(f"{folder} is damaged; delete that folder to have the data read again") from error
     return Dataset(name, Flat(value_K, table.begin_N1), table, facts, folder.name)
-
-
-def _cannot_cache(root: Path, error: OSError) -> RunError:
-    if error.filename is not None and not str(error.filename).startswith(str(root)):
-        return RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there")
-    cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
-    return RunError(f"cannot write {root} ({error.strerror}); {cure}")
 
 
 def open_sources(sources: Sequence[Source], problems: Problems) -> list[Understood]:
@@ -257,19 +243,18 @@ class Collector:
         value_T = example.value_T
         first = value_T if self.first_value is None else self.first_value
         if not len(value_T):
-            return self.problems.skip(example.place, "is empty")
+            self.problems.skip(example.place, "is empty")
+            return
         if value_T.shape[1:] != first.shape[1:]:
             what = f"has {value_T.shape[-1]} channels where the first example has {first.shape[-1]}"
-            return self.problems.refuse(example.place, what, "give all examples the same channels")
+            self.problems.refuse(example.place, what, "give all examples the same channels")
+            return
         self.first_value = first
         self.file.write(np.ascontiguousarray(value_T, dtype=first.dtype).data)
-        return self._note(example)
-
-    def _note(self, example: Example) -> None:
         is_crop = example.origin is not None and example.origin == self.full_place
         self.full_place = self.full_place if is_crop else example.place
         self.origins.append(self.origins[-1] if is_crop else len(self.labels))
-        self.begins.append(self.begins[-1] + len(example.value_T))
+        self.begins.append(self.begins[-1] + len(value_T))
         self.parts.append(NO_PART if example.part is None else PARTS.index(example.part))
         # One string per class instead of one per example.
         self.labels.append(None if example.label is None else sys.intern(example.label))
@@ -314,9 +299,3 @@ def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) 
     if len(trained) < 2:
         found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
         problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")
-
-
-def count_parts(table: Table) -> dict[str, int]:
-    """Count the examples of each split that the files define, and the others."""
-    names = {number: str(part) for number, part in enumerate(PARTS)} | {NO_PART: "undivided"}
-    return {name: count for number, name in names.items() if (count := int((table.part_N == number).sum()))}

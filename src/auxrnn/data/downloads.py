@@ -47,13 +47,10 @@ def download(file: PublishedFile, folder: Path) -> Path:
                 part.replace(target)
     except (TransferError, OSError) as error:
         reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else error
-        num_kept = _size(part)
-        resume = f"run again to resume after the first {num_kept:,} bytes"
-        raise RunError(
-            f"{file.name} could not be downloaded from {' or '.join(file.urls)} to {folder} ({reason});"
-            f" {resume if num_kept else 'check the network and the folder'}, or let --data-dir name a folder that"
-            " already holds it"
-        ) from error
+        kept = _size(part)
+        cure = f"run again to resume after the first {kept:,} bytes" if kept else "check the network and the folder"
+        what = f"{file.name} could not be downloaded from {' or '.join(file.urls)} to {folder} ({reason})"
+        raise RunError(f"{what}; {cure}, or let --data-dir name a folder that already holds it") from error
     return target
 
 

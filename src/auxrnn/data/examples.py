@@ -29,6 +29,7 @@ SPLIT_NAMES: dict[str, Part] = {
     "test": "test",
 }
 """Usual names of the splits, in lower case."""
+PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
 MOST_KEPT = 1000
 """Problems of a kind that are kept word for word; the rest are counted."""

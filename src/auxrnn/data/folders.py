@@ -32,10 +32,6 @@ class Tree(NamedTuple):
         """Return the files as the user would name them."""
         return [self.folder.joinpath(*names) for names in self.files]
 
-    def shared_folder(self) -> str:
-        """Return the folder below this one that holds all files; empty if it is this one."""
-        return os.path.commonpath(["/".join(names[:-1]) for names in self.files]) if self.files else ""
-
     def place(self, names: Names) -> str:
         """Return the path of something in the folder, for error messages."""
         return printable(self.folder.joinpath(*names))

@@ -5,7 +5,7 @@ Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of man
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,14 +13,13 @@ from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
 from auxrnn.config import DataConfig
 from auxrnn.data.images import ImageFormat, to_unit
-from auxrnn.data.sequences import Array, Encoding, Split
+from auxrnn.data.sequences import Encoding, Split
 from auxrnn.errors import RunError, UsageError
 
 Tokens = Literal["characters", "bytes"]
 ZHANG_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n "
 """The 69 different characters of Zhang et al. (2015), and the space."""
 NUM_CODE_POINTS = 0x110000
-NUM_BYTES = 256
 NUM_MEASURED = 1000
 
 
@@ -44,7 +43,7 @@ class TextFormat(NamedTuple):
     @property
     def vocabulary_size(self) -> int:
         """How many different tokens there are."""
-        return NUM_BYTES if self.tokens == "bytes" else len(self.alphabet or "") + 1
+        return 256 if self.tokens == "bytes" else len(self.alphabet or "") + 1
 
     def to_values(self, text: str) -> UInt32[np.ndarray, " T"] | Shaped[np.ndarray, " T"]:
         """Return a text as it is kept: code points, or bytes."""
@@ -98,26 +97,17 @@ def make_encoding(form: Format) -> Encoding:
     """Return the encoding of a format."""
     if isinstance(form, ImageFormat):
         return Encoding(to_unit)
-    if isinstance(form, TextFormat):
-        return Encoding(_look_up(form), form.max_length, form.is_backward)
-    return Encoding(_standardize(form), form.max_length)
-
-
-def _look_up(form: TextFormat) -> Callable[[Array], Array]:
+    if isinstance(form, SeriesFormat):
+        assert form.mean is not None, "the training data must be known first"
+        mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
+        # In double precision: a large mean would cost single precision most of its digits.
+        return Encoding(lambda value: ((value - mean_D) / deviation_D).astype(np.float32), form.max_length)
     if form.tokens == "bytes":
-        table_V = np.arange(NUM_BYTES, dtype=np.uint16)
-    else:
-        assert form.alphabet is not None, "characters need an alphabet first"
-        table_V = np.full(NUM_CODE_POINTS, len(form.alphabet), dtype=np.uint16)
-        table_V[list(map(ord, form.alphabet))] = np.arange(len(form.alphabet))
-    return lambda value: table_V[value].astype(np.int64)
-
-
-def _standardize(form: SeriesFormat) -> Callable[[Array], Array]:
-    assert form.mean is not None, "the training data must be known first"
-    mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
-    # In double precision: a large mean would cost single precision most of its digits.
-    return lambda value: ((value - mean_D) / deviation_D).astype(np.float32)
+        return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)
+    assert form.alphabet is not None, "characters need an alphabet first"
+    table_V = np.full(NUM_CODE_POINTS, len(form.alphabet), dtype=np.uint16)
+    table_V[list(map(ord, form.alphabet))] = np.arange(len(form.alphabet))
+    return Encoding(lambda value: table_V[value].astype(np.int64), form.max_length, form.is_backward)
 
 
 def settle(form: Format, data: DataConfig) -> Format:

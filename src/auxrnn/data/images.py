@@ -19,8 +19,6 @@ from auxrnn.data.examples import Example, Part, Problems, Source, Understood, re
 from auxrnn.data.spec import DatasetSpec, check_options, get_files
 from auxrnn.errors import UsageError
 
-GZIP_MAGIC = b"\x1f\x8b"
-IDX_OF_BYTES = b"\0\0\x08"
 CIFAR_SHAPE, CIFAR_CLASSES = (3, 32, 32), 10
 GET_AGAIN = "delete it and get it again"
 BLOCK_EXAMPLES = 1024
@@ -150,9 +148,9 @@ def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
     """Return the unsigned bytes of an IDX file (a magic number, the shape, the values), plain or packed with gzip."""
     with refusing_damage(path, GET_AGAIN):
         content = path.read_bytes()
-        content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+        content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
         shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4).tolist()
-        if not content.startswith(IDX_OF_BYTES) or not shape:
+        if not content.startswith(b"\0\0\x08") or not shape:
             raise ValueError("not an IDX file of unsigned bytes")
         return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 

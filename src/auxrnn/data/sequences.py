@@ -89,9 +89,16 @@ class Split(NamedTuple):
 
     def values(self) -> Iterator[Values]:
         """Yield what is kept of all examples, in blocks, cut to what is read of them."""
+        if not self.num_examples:
+            return
+        begin_N = self.flat.begin_N1[self.row_N]
+        end_N = begin_N + self.length_N
+        # Adjacent examples are taken together.
+        is_cut = begin_N[1:] != end_N[:-1]
+        begins, ends = begin_N[np.r_[True, is_cut]].tolist(), end_N[np.r_[is_cut, True]].tolist()
         block: list[Values] = []
         num_steps = 0
-        for begin, end in self._stretches():
+        for begin, end in zip(begins, ends, strict=True):
             for start in range(begin, end, BLOCK_STEPS):
                 block.append(self.flat.value_K[start : min(start + BLOCK_STEPS, end)])
                 num_steps += len(block[-1])
@@ -100,15 +107,6 @@ class Split(NamedTuple):
                     block, num_steps = [], 0
         if block:
             yield np.concatenate(block)
-
-    def _stretches(self) -> Iterator[tuple[int, int]]:
-        """Return begin and end of what is read; adjacent examples are taken together."""
-        begin_N = self.flat.begin_N1[self.row_N]
-        end_N = begin_N + self.length_N
-        is_cut = begin_N[1:] != end_N[:-1]
-        if not len(begin_N):
-            return iter(())
-        return zip(begin_N[np.r_[True, is_cut]].tolist(), end_N[np.r_[is_cut, True]].tolist(), strict=True)
 
     def align(self) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
         """Return all examples as a network reads them, in rows that end together, and the column each begins at."""
@@ -144,9 +142,7 @@ class Batches:
     """
 
     def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
-        self.split = split
-        self.batch_size = batch_size
-        self.seed = seed
+        self.split, self.batch_size, self.seed = split, batch_size, seed
         self._length_N = split.length_N
         self._order: tuple[tuple[str, int], list[Index]] | None = None
 

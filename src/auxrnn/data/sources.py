@@ -7,7 +7,7 @@ from pathlib import Path
 from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.examples import SPLIT_NAMES, Part, Source
+from auxrnn.data.examples import PART_NAMES, Part, Source
 from auxrnn.data.folders import PICTURE_SUFFIXES, has_pictures
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
@@ -18,7 +18,6 @@ from auxrnn.data.spec import check_options
 from auxrnn.errors import UsageError, nearest
 from auxrnn.files import cache_dir, checksum_files
 
-PART_NAMES: dict[str, Part] = {**SPLIT_NAMES, "unlabeled": "unlabeled"}
 SERIES_SUFFIX = ".ts"
 Files = Mapping[Part, Path] | Path
 """One file, or one for each part."""
@@ -29,8 +28,15 @@ FORMS = (
 
 
 def find_sources(config: DataConfig) -> list[Source]:
-    """Return all sources that a config names; what is tested on or has no labels says so."""
-    found = [_find_data(config)]
+    """Return all sources that a config names; what is tested on or has no labels says so.
+
+    A dataset's name wins over a file of that name.
+    """
+    name, path = config.data, Path(config.data).expanduser()
+    if name not in DATASETS and not path.exists():
+        cure = "give a dataset's name or an existing file or folder"
+        raise UsageError(f"{name!r} is neither a dataset nor a path; {cure}{nearest(name, DATASETS)}")
+    found = [DATASETS[name].open(DATASETS[name], config) if name in DATASETS else find_source(path, config)]
     # The length is that of a synthetic task, and files beside it have their own.
     beside = replace(config, length=None)
     if config.test_data is not None:
@@ -38,20 +44,6 @@ def find_sources(config: DataConfig) -> list[Source]:
     if config.unlabeled is not None:
         found.append(find_source(config.unlabeled, beside, has_labels=False)._replace(part="unlabeled"))
     return found
-
-
-def _find_data(config: DataConfig) -> Source:
-    """Return the source for a dataset's name or a path; a name wins over a file of that name."""
-    name = config.data
-    if name in DATASETS:
-        return DATASETS[name].open(DATASETS[name], config)
-    path = Path(name).expanduser()
-    if not path.exists():
-        raise UsageError(
-            f"{name!r} is neither a dataset nor a path; give a dataset's name or an existing file or folder"
-            f"{nearest(name, DATASETS)}"
-        )
-    return find_source(path, config)
 
 
 def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:

@@ -73,8 +73,7 @@ class DatasetSpec(NamedTuple):
 
     def describe(self) -> dict[str, str | int]:
         """Return what a user wants to know, as plain values."""
-        plain = self._asdict()
-        return {name: plain[name] for name in self._fields[:8]} | {"download_bytes": self.download_bytes}
+        return {name: getattr(self, name) for name in self._fields[:8]} | {"download_bytes": self.download_bytes}
 
 
 def check_options(config: DataConfig, allowed: Collection[str], *, what: str) -> None:

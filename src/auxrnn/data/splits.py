@@ -48,9 +48,8 @@ def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
         return Split(dataset.flat, rows, label_N, encoding)
 
     held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
-    return Splits(
-        make(division.train, division.labeled), *(split if split.num_examples else None for split in held_out)
-    )
+    validation, test = (split if split.num_examples else None for split in held_out)
+    return Splits(make(division.train, division.labeled), validation, test)
 
 
 def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
@@ -62,10 +61,9 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
     undivided = np.flatnonzero(np.isin(table.part_N, [NO_PART, PARTS.index("train")]))
     train, test = (undivided, parts["test"]) if len(parts["test"]) else _draw_test(table, undivided, data.test_fraction)
     train = take_examples(table.label_N, train, data.train_examples, seed=seed)
-    fraction = decided(data.validation_fraction)
-    if len(parts["validation"]) and fraction:
+    validation, fraction = parts["validation"], decided(data.validation_fraction)
+    if len(validation) and fraction:
         raise UsageError("validation_fraction has no effect on data with a validation split of its own; remove it")
-    validation = parts["validation"]
     if not len(validation):
         train, validation = hold_out(table, train, fraction, seed=seed)
     labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
@@ -90,8 +88,7 @@ def take_examples(label_N: Int64[np.ndarray, " N"], rows: Rows, num_examples: in
         return rows
     if not 1 <= num_examples <= len(rows):
         raise UsageError(f"train_examples is {num_examples}; it must be from 1 to {len(rows)}, all training examples")
-    rng = Draws(seed, "data", 0).rng("take_examples")
-    return draw_rows(rows, label_N, num_examples, rng)
+    return draw_rows(rows, label_N, num_examples, Draws(seed, "data", 0).rng("take_examples"))
 
 
 def hold_out(table: Table, rows: Rows, fraction: float, *, seed: int) -> tuple[Rows, Rows]:
@@ -114,8 +111,7 @@ def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *
     spared = _one_of_each(labeled, label_N, rng)
     num_more = max(round(fraction * len(labeled)) - len(spared), 0)
     others: Rows = labeled[~np.isin(labeled, spared)]
-    kept = np.isin(labeled, [*spared, *draw_rows(others, label_N, num_more, rng)])
-    return labeled[kept]
+    return labeled[np.isin(labeled, [*spared, *draw_rows(others, label_N, num_more, rng)])]
 
 
 def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:
@@ -157,14 +153,11 @@ def draw_rows(rows: Rows, label_N: Int64[np.ndarray, " N"], num_examples: int, r
     return drawn
 
 
-def draw_stratified(
-    label_N: Int64[np.ndarray, " N"], *, num_examples: int, rng: torch.Generator
-) -> Int64[np.ndarray, " M"]:
+def draw_stratified(label_N: Int64[np.ndarray, " N"], *, num_examples: int, rng: torch.Generator) -> Rows:
     """Draw exactly `num_examples` rows, in ascending order, each class to within one example of its share."""
     if num_examples == 0:
         return np.zeros(0, dtype=np.int64)
-    classes = np.unique(label_N)
-    rows_by_class = [np.flatnonzero(label_N == label) for label in classes]
+    rows_by_class = [np.flatnonzero(label_N == label) for label in np.unique(label_N)]
     counts = _shares(np.array([len(rows) for rows in rows_by_class]), num_examples)
     drawn = [
         rows[torch.randperm(len(rows), generator=rng).numpy()[:count]]

@@ -13,14 +13,14 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Shaped
 from numpy.lib import format as npy
 
 from auxrnn.data.examples import (
-    SPLIT_NAMES,
+    PART_NAMES,
     Example,
     ExampleError,
     Part,
@@ -46,14 +46,12 @@ ALIASES: dict[Role, tuple[str, ...]] = {
     "lengths": ("lengths", "length", "len"),
 }
 """Names in lower case; where an array of several of them is there, the first counts."""
-ENDINGS: dict[str, Part | None] = {"": None, **{f"_{name}": part for name, part in SPLIT_NAMES.items()}}
-ENDINGS["_unlabeled"] = "unlabeled"
+ENDINGS: dict[str, Part | None] = {"": None, **{f"_{name}": part for name, part in PART_NAMES.items()}}
 KNOWN = {f"{alias}{ending}" for aliases in ALIASES.values() for alias in aliases for ending in ENDINGS}
 SAVE_NUMBERS = 'save numbers of one shape, padded if need be: np.savez("data.npz", x=x, y=y, lengths=lengths)'
 SAVE_LABELS = "save a whole number or a word for each sequence: y=np.array(labels), or np.argmax(y, axis=1) if one-hot"
 SAVE_LENGTHS = "save a whole number for each sequence: lengths=np.array(lengths)"
 ADD_LABELS = 'add them: np.savez("data.npz", x=x, y=y), or y.npy beside x.npy, or NAME_y.npy beside NAME.npy'
-NO_LABEL = -1
 HEADER_BYTES = 2**14
 """More than numpy accepts as a header, which it refuses from 10,000 characters on."""
 BLOCK_BYTES = 2**22
@@ -130,8 +128,7 @@ def _find_files(path: Path) -> dict[str, Path]:
     # y_train.npy beside x_train.npy, NAME_y.npy beside NAME.npy.
     stem = path.stem.lower()
     before, after = ("", stem[1:]) if stem[:1] == "x" and stem[1:] in ENDINGS else (f"{stem}_", "")
-    roles: tuple[Role, ...] = ("y", "lengths")
-    beside = {role: _find(others, role, before=before, after=after) for role in roles}
+    beside = {role: _find(others, role, before=before, after=after) for role in ALIASES if role != "x"}
     return {"x": path} | {role: others[name] for role, name in beside.items() if name is not None}
 
 
@@ -227,7 +224,7 @@ def _to_label(value_N: Column, index: int) -> str | None:
         value = float(value)
         if not (math.isnan(value) or value.is_integer()):
             raise ExampleError(f"has the label {value:.6g}", "save whole numbers or words as labels")
-    return None if value_N.dtype.kind == "i" and value == NO_LABEL else to_label(value)
+    return None if value_N.dtype.kind == "i" and value == -1 else to_label(value)
 
 
 def list_keys(path: Path) -> list[str]:
@@ -244,15 +241,12 @@ def list_keys(path: Path) -> list[str]:
 def open_array(path: Path, key: str | None, *, kinds: str, cure: str) -> StoredArray:
     """Read the header of an array; raise `RunError` unless it is of these kinds of type, whole and not empty."""
     place = str(path) if key is None else printable(f"{path}, {key}")
-    with (
-        refusing_damage(place, SAVE_AGAIN),
-        _open_bytes(path, key) as (file, size),
-        warnings.catch_warnings(action="ignore"),
-    ):
-        # Numpy warns about headers written by Python 2, which are fine.
-        # It would also trust the length of the header and read as much; these first bytes hold any honest one.
+    with refusing_damage(place, SAVE_AGAIN), _open_bytes(path, key) as (file, size):
+        # Numpy would trust the length of the header and read as much; these first bytes hold any honest one.
         beginning = io.BytesIO(file.read(HEADER_BYTES))
-        shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
+        # It also warns about headers written by Python 2, which are fine.
+        with warnings.catch_warnings(action="ignore"):
+            shape, is_fortran, dtype = HEADER_READERS[npy.read_magic(beginning)](beginning)
         found = StoredArray(place, path, key, shape, dtype, "F" if is_fortran else "C", beginning.tell())
     if dtype.kind not in kinds:
         what = "Python objects, which are never loaded" if dtype.hasobject else f"values of type {dtype.name}"
@@ -293,12 +287,11 @@ def read_blocks(stored: StoredArray) -> Iterator[Shaped[np.ndarray, "..."]]:
 
 
 @contextmanager
-def _open_bytes(path: Path, key: str | None) -> Iterator[tuple[io.BufferedIOBase, int]]:
+def _open_bytes(path: Path, key: str | None) -> Iterator[tuple[IO[bytes], int]]:
     """Open the bytes of an array in the .npy format, with their number."""
     with path.open("rb") as file:
         if key is None:
             yield file, os.fstat(file.fileno()).st_size
             return
         with zipfile.ZipFile(file) as archive, archive.open(f"{key}.npy") as member:
-            assert isinstance(member, zipfile.ZipExtFile)
             yield member, archive.getinfo(f"{key}.npy").file_size

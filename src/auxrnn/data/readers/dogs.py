@@ -47,13 +47,12 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
     tree = find_pictures(folder / IMAGES)
     kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
     files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
-    return album_source(
-        name, tree, options, lambda problems: _sort(kind, folder, tree, problems), {"reader": "dogs"}, files
-    )
+    return album_source(name, options, lambda problems: _sort(kind, folder, tree, problems), {"reader": "dogs"}, files)
 
 
 def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
     """Return the listed pictures, training first; the others are skipped and counted."""
+    tree.report(problems)
     numbers: dict[str, int] = {}
     pictures: list[Picture] = []
     unlisted = set(tree.files)

@@ -77,17 +77,13 @@ def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Sourc
     """Return all images below a folder, laid out as the top of this file says."""
     tree = find_pictures(folder)
     # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
-    plain = {"reader": "image_folder", "below": tree.shared_folder()}
-    return album_source(name, tree, options, lambda problems: _sort(tree, options, problems), plain, tree.paths())
+    below = os.path.commonpath(["/".join(names[:-1]) for names in tree.files]) if tree.files else ""
+    plain = {"reader": "image_folder", "below": below}
+    return album_source(name, options, lambda problems: _sort(tree, options, problems), plain, tree.paths())
 
 
 def album_source(
-    name: str,
-    tree: Tree,
-    options: ImageOptions,
-    sort: Callable[[Problems], Album],
-    plain: Mapping[str, object],
-    files: Sequence[Path],
+    name: str, options: ImageOptions, sort: Callable[[Problems], Album], plain: Mapping[str, str], files: Sequence[Path]
 ) -> Source:
     """Return pictures as a source, given how they are sorted into classes and parts.
 
@@ -98,7 +94,6 @@ def album_source(
         raise UsageError(f"image_size is {options.image_size}; it must be from 1 to {MOST_SIDE}")
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        tree.report(problems)
         kind, pictures, groups, class_names = sort(problems)
         headers = _in_threads(lambda picture: read_header(picture.path), pictures, problems, num_bytes=1)
         found = [picture._replace(header=header) for picture, header in headers]
@@ -119,6 +114,7 @@ def album_source(
 
 def _sort(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
     """Return each picture with the class and the part of its folder."""
+    tree.report(problems)
     kind, pairs = "folder of images", list(zip(tree.files, tree.paths(), strict=True))
     if not options.has_labels:
         group = printable(tree.folder)
@@ -140,8 +136,7 @@ def _sort(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
             continue
         label, part = printable(folder[-1]), SPLIT_NAMES[folder[0].lower()] if len(folder) == 2 else None
         picture = Picture(path, names, label, part, tree.place(folder))
-        is_unlabeled = label.lower() == UNLABELED
-        pictures.append(picture._replace(label=None, part=UNLABELED) if is_unlabeled else picture)
+        pictures.append(picture._replace(label=None, part=UNLABELED) if label.lower() == UNLABELED else picture)
     pictures.sort(key=lambda picture: ORDER.index(picture.part))
     return Album(kind, pictures, [tree.place(folder) for folder in classes])
 

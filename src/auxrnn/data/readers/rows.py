@@ -119,14 +119,13 @@ def _read_parquet(path: Path, _problems: Problems, columns: Sequence[str] | None
         import pyarrow.parquet  # noqa: PLC0415 - optional
     except ImportError as error:
         raise UsageError(f"{path} is a Parquet file; to read it, pip install 'auxrnn[parquet]'") from error
-    numbers = count(1)
     with (
         refusing_damage(path, "write it again", kind="Parquet"),
         path.open("rb") as content,
         pyarrow.parquet.ParquetFile(content) as file,
     ):
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
-            yield from ((next(numbers), record) for record in batch.to_pylist())
+        batches = file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False)
+        yield from enumerate((record for batch in batches for record in batch.to_pylist()), start=1)
 
 
 PLAIN_TEXT = TableKind("plain text", _read_plain)

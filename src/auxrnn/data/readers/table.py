@@ -101,15 +101,9 @@ def _read_tables(
         with problems.noting_errors():
             files.append(first if part == first.part else _open_like(first, path, part, options))
     form = form._replace(columns=tuple(map(first.select, first.text)))
-    num_bytes = sum(file.path.stat().st_size * file.kind.packing for file in files)
-    return Understood(
-        _describe(first),
-        form,
-        _read_examples(files, form, problems),
-        num_examples=None,
-        num_bytes=num_bytes * BYTES_PER_STEP[form.tokens],
-        class_names=None if options.class_names is None else _read_class_names(options.class_names),
-    )
+    num_bytes = BYTES_PER_STEP[form.tokens] * sum(file.path.stat().st_size * file.kind.packing for file in files)
+    class_names = None if options.class_names is None else _read_class_names(options.class_names)
+    return Understood(_describe(first), form, _read_examples(files, form, problems), None, num_bytes, class_names)
 
 
 def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
@@ -134,7 +128,10 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
         text = tuple(others if len(others) == 1 else ())
     missing = ["text"] * (not text) + ["label"] * (options.has_labels and label is None)
     if missing:
-        raise _ask(path, cells, missing)
+        what = f"does not say which column is the {' and which the '.join(missing)} (it has {_list(cells)})"
+        cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
+        alone = "add a column of labels, or give the file as --unlabeled"
+        raise UsageError(f"{path} {what}; {alone if len(cells) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
 
 
@@ -143,8 +140,7 @@ def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOp
     label = None if first.label is None else first.select(first.label)
     if first.is_named and not options.has_labels and label not in read_names(path)[0]:
         label = None
-    text = tuple(map(first.select, first.text))
-    found = _open(path, part, options._replace(text_column=text, label_column=label))
+    found = _open(path, part, options._replace(text_column=tuple(map(first.select, first.text)), label_column=label))
     if not first.is_named and len(found.names) != len(first.names):
         what = f"{len(found.names)} columns where {first.path} has {len(first.names)}"
         raise RunError(f"{path} has {what}; give both the same columns")
@@ -188,14 +184,6 @@ def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collec
     """Return the only column with a well-known name."""
     found = [index for index, name in enumerate(names) if index not in besides and _is_called(name, known)]
     return found[0] if len(found) == 1 else None
-
-
-def _ask(path: Path, cells: Sequence[str], missing: Sequence[str]) -> UsageError:
-    cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
-    if len(cells) == 1:
-        cure = "add a column of labels, or give the file as --unlabeled"
-    what = f"does not say which column is the {' and which the '.join(missing)}"
-    return UsageError(f"{path} {what} (it has {_list(cells)}); {cure}")
 
 
 def _list(names: Sequence[str]) -> str:
