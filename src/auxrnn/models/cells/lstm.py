@@ -10,15 +10,7 @@ from torch import Tensor, nn
 
 from auxrnn.config import GateInit
 from auxrnn.kernels import lstm as kernel
-from auxrnn.models.cells.recurrence import (
-    Embeds,
-    InputMap,
-    LayerInput,
-    LayerRun,
-    Recurrence,
-    call_torch,
-    draw_gate_bias,
-)
+from auxrnn.models.cells.recurrence import Embeds, InputMap, LayerInput, LayerRun, Recurrence, draw_gate_bias, run_torch
 from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
 
@@ -101,7 +93,7 @@ class LSTM(Recurrence):
         """Run torch's LSTM."""
         # With the input gate shut and the forget gate open the cell keeps its value exactly, and a cell of zeros gives
         # an output of zeros. Zeroing the input would not do: biases open the gates.
-        return call_torch(torch.lstm, inputs, self.weight_hh[layer], idle_gates=(-1, 1, 0, 0))
+        return run_torch(torch.lstm, inputs, self.weight_hh[layer], idle_gates=(-1, 1, 0, 0))
 
     def kernel_weights(self, bottom: InputMap) -> list[Tensor]:
         """Return input weights, recurrent weights and bias of each layer, with `bottom` as the way into the lowest."""
