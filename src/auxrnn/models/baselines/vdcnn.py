@@ -40,10 +40,7 @@ class VDCNN(nn.Module):
         self.convolution = nn.Conv1d(embedding_size, NUM_FILTERS[0], KERNEL_SIZE, padding="same")
         self.stages = nn.Sequential(*make_stages(depth))
         self.dense = nn.Sequential(
-            nn.Linear(NUM_FILTERS[-1] * NUM_KEPT, DENSE_SIZE),
-            nn.ReLU(),
-            nn.Linear(DENSE_SIZE, DENSE_SIZE),
-            nn.ReLU(),
+            nn.Linear(NUM_FILTERS[-1] * NUM_KEPT, DENSE_SIZE), nn.ReLU(), nn.Linear(DENSE_SIZE, DENSE_SIZE), nn.ReLU()
         )
         for module in self.modules():
             if isinstance(module, nn.Conv1d | nn.Linear):

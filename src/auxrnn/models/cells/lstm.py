@@ -53,9 +53,8 @@ class LSTM(Recurrence):
         """Run the steps `begin_B <= t < end_B` of each row, as `Recurrence.forward`, on the kernel if it can."""
         if not kernel.can_run(x_BT, self.bias[0]):
             return super().forward(x_BT, state, embedding=embedding, begin_B=begin_B, end_B=end_B)
-        num_rows, num_columns = x_BT.shape[:2]
-        row_B = torch.arange(num_rows, device=x_BT.device)
-        query = StateQuery(row_B, torch.full_like(row_B, num_columns) if end_B is None else end_B.clamp(min=0))
+        row_B = torch.arange(len(x_BT), device=x_BT.device)
+        query = StateQuery(row_B, torch.full_like(row_B, x_BT.shape[1]) if end_B is None else end_B.clamp(min=0))
         input_BT, weights = self._fold(x_BT, embedding)
         outputs = kernel.forward(input_BT, weights, state, query, begin_B=begin_B, wants_outputs=True)
         return Run(outputs.h_BTH, outputs.states)
