@@ -100,8 +100,7 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, mos
 
 def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
     """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
-    draws = Draws(0, "trial", 0)
-    _, _, norm = compute_gradients(session, phase, batch, draws=draws, true_probability=true_probability)
+    _, _, norm = compute_gradients(session, phase, batch, draws=Draws(0, "trial", 0), true_probability=true_probability)
     norm.item()  # a GPU has finished when this arrives
     make_optimizer(session.config.schedule.optimizer, session.network, lr=SMALL_LR).step()
 

@@ -74,8 +74,7 @@ def evaluate_auxiliary(network: Trainable, batches: Iterable[SequenceBatch], *, 
     total, num_tokens = 0.0, 0
     terms = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
     for index, batch in enumerate(batch.to(network.device) for batch in batches):
-        draws = Draws(seed, "evaluation", index)
-        loss = network.losses(batch, terms=terms, draws=draws, is_training=False).auxiliary
+        loss = network.losses(batch, terms=terms, draws=Draws(seed, "evaluation", index), is_training=False).auxiliary
         assert loss is not None
         total += float(loss.total)
         num_tokens += int(loss.num_tokens)

@@ -264,10 +264,9 @@ def _record_result(session: Session, clock: Clock) -> None:
     best = session.best if session.folder is None else safetensors.torch.load_file(session.folder / BEST)
     assert best is not None, "a phase with labels ends with an evaluation"
     session.network.load_state_dict(best)
-    scores: dict[str, float] = {}
-    for name, split in (("validation", session.splits.validation), ("test", session.splits.test)):
-        if split is not None:
-            scores |= _score(session, name, split, session.phases[-1])
+    scores = _score(session, "validation", session.splits.validation, session.phases[-1])
+    if session.splits.test is not None:
+        scores |= _score(session, "test", session.splits.test, session.phases[-1])
     if session.folder is not None:
         session.network.load_state_dict(final)
     last = Position(len(session.phases) - 1, session.phases[-1].num_steps)
