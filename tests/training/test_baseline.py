@@ -81,6 +81,6 @@ def test_a_row_of_a_batch_is_read_as_it_would_be_alone(model):
 def test_smoothed_labels_are_a_mix_of_the_label_and_all_classes():
     logits_BC, label_B = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2])
     target_BC = 0.9 * F.one_hot(label_B, 4) + 0.1 / 4
-    loss, _ = classification_loss(logits_BC, label_B, label_smoothing=0.1)
+    loss, _ = classification_loss(logits_BC, label_B, smoothing=0.1)
     expected = -(target_BC * logits_BC.log_softmax(dim=1)).sum()
     torch.testing.assert_close(loss.total, expected)

@@ -24,11 +24,11 @@ def runs(scale: Scale) -> Iterator[Job]:
     """Yield the runs, seed by seed; with all labels those of MNIST are Table 2's."""
     for seed, (dataset, counts) in itertools.product(scale.seeds, COUNTS.items()):
         for (count, share), row in itertools.product(zip(counts, SHARES, strict=True), SYSTEMS):
-            few = {"label_fraction": count / counts[-1]} | _shorten(scale, dataset, share)
             # As in Table 4: on texts gradients reach 100 steps, and the auxiliary loss ends with pretraining.
-            changes: dict[str, Any] = {"window": PAPER_WINDOW} if dataset == MNIST else {"window": 100}
+            changes: dict[str, Any] = {"window": PAPER_WINDOW if dataset == MNIST else 100}
             changes |= {"joint": False} if dataset == DBPEDIA and row != LSTM else {}
-            changes |= few if count < counts[-1] else {}
+            if count < counts[-1]:
+                changes |= {"label_fraction": count / counts[-1]} | _shorten(scale, dataset, share)
             yield Job(row, _column(dataset, count), scale.config(row, dataset, seed=seed, **changes))
 
 

@@ -14,10 +14,7 @@ from auxrnn.experiments.scales import CIFAR10, Scale
 from auxrnn.report.results import Claim, LineChart
 
 WINDOWS = (300, 200, 100, 50, 1, 0)
-PAPER = {
-    "r-LSTM": (66.0, 63.0, 60.5, 58.0, 46.1, 37.7),
-    "p-LSTM": (64.7, 62.3, 60.4, 58.5, 47.0, 34.9),
-}
+PAPER = {"r-LSTM": (66.0, 63.0, 60.5, 58.0, 46.1, 37.7), "p-LSTM": (64.7, 62.3, 60.4, 58.5, 47.0, 34.9)}
 FULL = table2.LSTM_FULL
 PAPER_FULL = table2.PAPER[FULL][2]
 

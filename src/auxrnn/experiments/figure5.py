@@ -19,8 +19,6 @@ PAPER = {
 }
 """Training accuracy at the start and at the end, and test accuracy at the end."""
 COLUMNS = ("training, early", "training, at the end", "test, at the end")
-FIRST_WITH_LABELS = 1
-"""The evaluation before it is of a network that has seen no label."""
 EARLY = "Soon after the first labels LSTM, r-LSTM and p-LSTM classify {}, {} and {} % of the training images correctly"
 
 
@@ -32,7 +30,8 @@ def runs(scale: Scale) -> Iterator[Job]:
 def train_early(record: RunRecord) -> float:
     """Return the training accuracy soon after the first label."""
     labeled = [point for point in record.curve if "test_accuracy" in point]
-    return float(labeled[FIRST_WITH_LABELS]["train_accuracy"])
+    # The first evaluation is of a network that has seen no label.
+    return float(labeled[1]["train_accuracy"])
 
 
 def train_late(record: RunRecord) -> float:

@@ -25,7 +25,6 @@ BEYOND_ONE_UPDATE = (
     *("auxiliary_weight", "lr", "lr_schedule", "warmup_steps", "lr_halving_epochs"),
 )
 """How long and how fast a network learns: no part of the digest of a measured update."""
-NUM_DIGITS = 8
 
 
 class Job(NamedTuple):
@@ -65,7 +64,7 @@ def _digest(config: RunConfig, left_out: Sequence[str] = ()) -> str:
     named = {name: str(value) for name, value in values.items() if name not in unnamed and value != defaults[name]}
     # A user's own files are the same in every folder.
     named |= {"data": Path(config.data.data).name, "model": model}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 
 @functools.cache

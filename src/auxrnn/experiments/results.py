@@ -125,9 +125,7 @@ class Results(NamedTuple):
     def tell(self, text: str, *places: Place, value: Value = test_accuracy) -> str:
         """Fill our numbers into a sentence, one for each pair of braces; return nothing while one is missing."""
         scores = [score for place in places if (score := self.score(*place, value)) is not None]
-        if len(scores) < len(places):
-            return ""
-        return text.format(*(score.describe() for score in scores))
+        return text.format(*(score.describe() for score in scores)) if len(scores) == len(places) else ""
 
 
 def _judge(ours: Score, theirs: Score, *, by: float) -> Verdict:

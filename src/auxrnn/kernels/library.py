@@ -92,8 +92,7 @@ def find_kernel() -> Kernel | None:
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "none", *INSTRUCTION_SETS):
-        allowed = ", ".join([*INSTRUCTION_SETS, "none"])
-        raise UsageError(f"{CHOICE} is {choice!r}; set it to one of {allowed}, or unset it")
+        raise UsageError(f"{CHOICE} is {choice!r}; set it to one of {', '.join(INSTRUCTION_SETS)}, none, or unset it")
     kernel = None if choice == "none" else load_kernel(choice)
     if kernel is None:
         LOG.warning("auxrnn runs on torch's own LSTM, which is slower on CPUs: %s", _why_missing(choice))

@@ -159,8 +159,7 @@ def _allocate_backward(*arguments: Any) -> list[Tensor]:
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     work, options = _unpack(inputs, ForwardOptions)
     x = output[3] if options.head else work.x
-    saved = [options.fed_back, output[4], x, *work[2:], *work.weights]
-    ctx.save_for_backward(*saved)
+    ctx.save_for_backward(options.fed_back, output[4], x, *work[2:], *work.weights)
     ctx.mark_non_differentiable(output[3], output[4])
     ctx.set_materialize_grads(False)  # or zeros as large as all that is saved would be written
 
@@ -230,12 +229,10 @@ def _check_shapes(
 def _check_feedback(x_BT: Tensor, weights: Sequence[Tensor], feedback: Feedback, begin_B: Tensor | None) -> None:
     if begin_B is not None:
         raise ValueError("feedback is not supported for rows that begin late; leave out begin_B")
-    hidden_weight, hidden_bias, output_weight, output_bias = feedback.head
-    head_size, output_size, hidden_size = len(hidden_bias), weights[0].shape[1], weights[1].shape[1]
-    _require("feedback", hidden_weight, (head_size, hidden_size))
-    _require("feedback", hidden_bias, (head_size,))
-    _require("feedback", output_weight, (output_size, head_size))
-    _require("feedback", output_bias, (output_size,))
+    head_size, output_size, hidden_size = len(feedback.head[1]), weights[0].shape[1], weights[1].shape[1]
+    wanted = ((head_size, hidden_size), (head_size,), (output_size, head_size), (output_size,))
+    for weight, shape in zip(feedback.head, wanted, strict=True):
+        _require("feedback", weight, shape)
     _require("feedback", feedback.is_fed_back_BT, x_BT.shape[:2], torch.bool)
     _require("feedback", feedback.uniform_BT, x_BT.shape[:2])
 

@@ -56,9 +56,8 @@ class Decoder(nn.Module):
         """Start the bottom layers from the main network's top layers, one to one, and the layers above from zeros."""
         num_shared = min(self.cell.num_layers, main.h_LBH.shape[0])
         fresh = self.cell.initial_state(main.h_LBH.shape[1])
-        h_LMH = torch.cat([main.h_LBH[-num_shared:], fresh.h_LBH[num_shared:]])
-        c_LMH = torch.cat([main.c_LBH[-num_shared:], fresh.c_LBH[num_shared:]])
-        return RNNState(h_LMH, c_LMH)
+        parts = zip(main, fresh, strict=True)
+        return RNNState(*(torch.cat([part[-num_shared:], zeros[num_shared:]]) for part, zeros in parts))
 
     def forward(
         self,

@@ -3,8 +3,6 @@
 Here the supervised and the auxiliary loss meet (section 3.3).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -103,8 +101,7 @@ class Network(nn.Module):
         if terms.is_supervised:
             state = states[-1] if self.readout == "last" else None
             logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
-            smoothing = terms.label_smoothing
-            supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=smoothing)
+            supervised, num_correct = classification_loss(logits_BC, batch.label_B, smoothing=terms.label_smoothing)
         return Losses(supervised, auxiliary, num_correct)
 
     def classify(
@@ -163,12 +160,15 @@ class Baseline(nn.Module):
         """Return the supervised loss, ready for `backward`; a baseline has no auxiliary one."""
         assert not terms.is_auxiliary, "a baseline learns from labels alone"
         logits_BC = self._classify(batch, draws if is_training else None)
-        supervised, num_correct = classification_loss(logits_BC, batch.label_B, label_smoothing=terms.label_smoothing)
+        supervised, num_correct = classification_loss(logits_BC, batch.label_B, smoothing=terms.label_smoothing)
         return Losses(supervised, None, num_correct)
 
     def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
         self.reader.train(draws is not None)
-        with _seeded(draws):
+        # Dropout layers draw from torch's global generator alone.
+        with torch.random.fork_rng(enabled=draws is not None):
+            if draws is not None:
+                torch.manual_seed(draws.rng("dropout").initial_seed())
             feature_BF = self.reader(batch.x_BT, batch.first_B)
         logits_BC: Tensor = self.classifier(feature_BF, _draw_mask(self.classifier, draws))
         return logits_BC
@@ -179,26 +179,13 @@ Trainable = Network | Baseline
 
 
 def classification_loss(
-    logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"], *, label_smoothing: float = 0.0
+    logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"], *, smoothing: float = 0.0
 ) -> tuple[LossSum, Int[Tensor, ""]]:
     """Return the cross-entropies summed over the labeled rows, and the number of correct answers."""
-    total = F.cross_entropy(
-        logits_BC, label_B, reduction="sum", label_smoothing=label_smoothing, ignore_index=UNLABELED
-    )
+    total = F.cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=smoothing, ignore_index=UNLABELED)
     num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
     return LossSum(total, (label_B != UNLABELED).sum()), num_correct
 
 
 def _draw_mask(classifier: Head, draws: Draws | None) -> Float[Tensor, "C F"] | None:
     return None if draws is None else classifier.draw_dropconnect_mask(draws.rng("classifier drop-connect"))
-
-
-@contextmanager
-def _seeded(draws: Draws | None) -> Iterator[None]:
-    """Seed torch's global generator, the only one that its dropout layers take, for the duration of a block."""
-    if draws is None:
-        yield
-        return
-    with torch.random.fork_rng():
-        torch.manual_seed(draws.rng("dropout").initial_seed())
-        yield

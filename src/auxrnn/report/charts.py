@@ -74,9 +74,8 @@ def to_svg(figure: Figure, *, name: str) -> str:
     """Return a figure as an `<svg>` element; `name` tells its ids from those of the page's other figures."""
     buffer = io.StringIO()
     figure.patch.set_visible(False)
-    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context(theme.STYLE | {"svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", metadata=no_metadata)
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg[svg.index("<svg") :])
     return theme.follow_scheme(svg)

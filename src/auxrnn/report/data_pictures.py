@@ -28,7 +28,6 @@ FEW_STEPS = 60
 TITLE_LETTERS, LINE_LETTERS, MOST_LINES = 60, 114, 4
 NUM_CELLS, NUM_LAST = 49, 12
 """Steps of a text that there is room for, and how many of them are its last ones if it is longer."""
-NUM_ASCII = 128
 BOX, ELLIPSIS, PART_OF_LETTER = "\u25af", "\u2026", "\u00b7"
 VISIBLE = {" ": "\u2423", "\n": "\u21b5", "\r": "\u21b5", "\t": "\u21e5"}
 """What stands for a step that is a blank, the end of a line or a tabulator."""
@@ -174,7 +173,7 @@ def spell(example: Shown, step: int, *, is_bytes: bool) -> str:
     """Return the letter of a step; none where the text does not have a character per step."""
     if is_bytes:
         letter = chr(int(example.value_T[step]))
-        return PART_OF_LETTER if ord(letter) >= NUM_ASCII else VISIBLE.get(letter) or clean(letter)
+        return VISIBLE.get(letter) or clean(letter) if letter.isascii() else PART_OF_LETTER
     if example.text is None or len(example.text) != len(example.value_T):
         return ""
     return VISIBLE.get(example.text[step]) or clean(example.text[step])

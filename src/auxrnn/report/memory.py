@@ -83,8 +83,14 @@ def _draw_memory(figure: Figure | SubFigure, shown: Reconstructions) -> None:
         axes.set_axis_off()
     for row, axes in enumerate(grid[:, 0]):
         axes.set_ylabel(PARTS[row % len(PARTS)], rotation=0, ha="right", va="center", size="small")
-    num_legend_columns = 1 if figure.bbox.width < NARROW_BELOW else len(PARTS)
-    figure.legend(handles=_legend(), loc="outside lower left", ncols=num_legend_columns)
+    mark = theme.color("mark")
+    handles = [
+        Patch(fill=False, edgecolor=mark, linewidth=1.6, label="segment"),
+        Line2D([], [], color=mark, marker="o", linestyle="", label="anchor (paler: not read yet)"),
+        Line2D([], [], color=mark, marker="s", fillstyle="none", linestyle="", label="given pixel"),
+        Patch(facecolor=ERROR_COLORS(0.5), edgecolor="none", label="absolute error, its mean below"),
+    ]
+    figure.legend(handles=handles, loc="outside lower left", ncols=1 if figure.bbox.width < NARROW_BELOW else 4)
 
 
 def _draw_example(column: Sequence[Axes], shown: Reconstructions, example: int, *, num_rows: int) -> None:
@@ -127,13 +133,3 @@ def _outline(axes: Axes, is_segment_YX: Bool[np.ndarray, "Y X"]) -> None:
     edges = np.arange(len(top_X) + 1) - 0.5
     look: dict[str, Any] = {"edgecolor": theme.color("mark"), "linewidth": 1.6, "clip_on": False, "zorder": 4}
     axes.stairs(top_X + num_rows_X, edges, baseline=top_X, **look)
-
-
-def _legend() -> list[Line2D | Patch]:
-    mark = theme.color("mark")
-    return [
-        Patch(fill=False, edgecolor=mark, linewidth=1.6, label="segment"),
-        Line2D([], [], color=mark, marker="o", linestyle="", label="anchor (paler: not read yet)"),
-        Line2D([], [], color=mark, marker="s", fillstyle="none", linestyle="", label="given pixel"),
-        Patch(facecolor=ERROR_COLORS(0.5), edgecolor="none", label="absolute error, its mean below"),
-    ]

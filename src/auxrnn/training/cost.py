@@ -73,8 +73,7 @@ def time_evaluation(session: Session) -> float:
 
 def _evaluation_seconds(session: Session) -> float:
     size = {name: 0 if split is None else split.num_examples for name, split in session.splits._asdict().items()}
-    every = session.config.evaluate_every
-    count = sum(count_evaluations(phase, evaluate_every=every) for phase in session.phases)
+    count = sum(count_evaluations(phase, evaluate_every=session.config.evaluate_every) for phase in session.phases)
     while_training = sum(size.values()) if session.config.evaluate_all else size["validation"]
     at_end = 0 if session.config.evaluate_all else size["test"]
     return time_evaluation(session) * (count * while_training + at_end)
@@ -95,15 +94,13 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, mos
     num_rows, tried, seconds = len(batch.label_B), 0, 0.0
     while tried < (most_rows or num_rows) and seconds < LONGEST_TRIAL:
         tried = min(max(1, 4 * tried), num_rows)
-        rows = batch.head(tried)
-        seconds = min(timeit.repeat(functools.partial(use, rows), number=1, repeat=2))
+        seconds = min(timeit.repeat(functools.partial(use, batch.head(tried)), number=1, repeat=2))
     return seconds * num_rows / tried
 
 
 def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
     """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
-    draws = Draws(0, "trial", 0)
-    _, _, norm = compute_gradients(session, phase, batch, draws=draws, true_probability=true_probability)
+    _, _, norm = compute_gradients(session, phase, batch, draws=Draws(0, "trial", 0), true_probability=true_probability)
     norm.item()  # a GPU has finished when this arrives
     make_optimizer(session.config.schedule.optimizer, session.network, lr=SMALL_LR).step()
 

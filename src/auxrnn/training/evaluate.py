@@ -10,8 +10,6 @@ from torch import Tensor
 from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 
-AUXILIARY_ONLY = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
-
 
 class Evaluation(NamedTuple):
     """Loss and confusion matrix of a classifier on a split: true classes in rows, answers in columns."""
@@ -74,9 +72,9 @@ def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) 
 def evaluate_auxiliary(network: Trainable, batches: Iterable[SequenceBatch], *, seed: int) -> float:
     """Return the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
     total, num_tokens = 0.0, 0
+    terms = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
     for index, batch in enumerate(batch.to(network.device) for batch in batches):
-        draws = Draws(seed, "evaluation", index)
-        loss = network.losses(batch, terms=AUXILIARY_ONLY, draws=draws, is_training=False).auxiliary
+        loss = network.losses(batch, terms=terms, draws=Draws(seed, "evaluation", index), is_training=False).auxiliary
         assert loss is not None
         total += float(loss.total)
         num_tokens += int(loss.num_tokens)

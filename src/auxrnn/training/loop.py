@@ -22,15 +22,9 @@ from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training import optimizers
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
-from auxrnn.training.optimizers import (
-    Phase,
-    back_propagate,
-    collect_state,
-    make_optimizer,
-    restore_state,
-    true_token_probability,
-)
+from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_PER_PHASE = 10
@@ -149,7 +143,7 @@ class Session:
 
     def true_probability(self, total_step: int) -> float:
         """Return the probability of scheduled sampling that the decoder is fed a true token."""
-        return true_token_probability(total_step, sampling_steps=decided(self.config.loss.sampling_steps))
+        return optimizers.true_token_probability(total_step, sampling_steps=decided(self.config.loss.sampling_steps))
 
     def total_step(self, position: Position) -> int:
         """Count the updates of all phases so far: the clock of scheduled sampling."""
@@ -199,7 +193,7 @@ def compute_gradients(
     terms = session.terms_of(phase)
     losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
     loss = losses.combine(session.config.loss.auxiliary_weight)
-    return losses, loss, back_propagate(session.network, loss, clip_norm=session.config.schedule.clip_norm)
+    return losses, loss, optimizers.back_propagate(session.network, loss, clip_norm=session.config.schedule.clip_norm)
 
 
 def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
@@ -270,10 +264,9 @@ def _record_result(session: Session, clock: Clock) -> None:
     best = session.best if session.folder is None else safetensors.torch.load_file(session.folder / BEST)
     assert best is not None, "a phase with labels ends with an evaluation"
     session.network.load_state_dict(best)
-    scores: dict[str, float] = {}
-    for name, split in (("validation", session.splits.validation), ("test", session.splits.test)):
-        if split is not None:
-            scores |= _score(session, name, split, session.phases[-1])
+    scores = _score(session, "validation", session.splits.validation, session.phases[-1])
+    if session.splits.test is not None:
+        scores |= _score(session, "test", session.splits.test, session.phases[-1])
     if session.folder is not None:
         session.network.load_state_dict(final)
     last = Position(len(session.phases) - 1, session.phases[-1].num_steps)
@@ -290,8 +283,7 @@ def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str,
             scores["test_balanced_accuracy"] = evaluation.balanced_accuracy
             scores["test_macro_f1"] = evaluation.macro_f1
         return scores
-    loss = evaluate_auxiliary(session.network, batches, seed=session.config.seed)
-    return {f"{name}_auxiliary_loss": loss}
+    return {f"{name}_auxiliary_loss": evaluate_auxiliary(session.network, batches, seed=session.config.seed)}
 
 
 def _stamp(event: str, session: Session, position: Position) -> dict[str, Any]:
@@ -303,7 +295,7 @@ def _save(session: Session, position: Position, optimizer: torch.optim.Optimizer
     if session.folder is None:
         return
     tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
-    tensors |= collect_state(optimizer, session.network)
+    tensors |= optimizers.collect_state(optimizer, session.network)
     values = {"position": asdict(position), "mark": session.recorder.flush()}
     save_checkpoint(session.checkpoint_folder, Checkpoint(tensors, values), step=session.total_step(position))
 
@@ -316,7 +308,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     position = Position(**values | {"meter": Meter(**values["meter"])})
     names = session.network.state_dict()
     session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
-    restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
+    optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     session.recorder.rewind(checkpoint.values["mark"])
     return position, optimizer
 
@@ -325,7 +317,5 @@ def _not_finite(session: Session, position: Position, name: str, *, update: int)
     phase = session.phases[position.phase_index].name
     kept = None if session.folder is None else newest_path(session.checkpoint_folder)
     where = "nothing was saved" if kept is None else f"the last good checkpoint is {kept}"
-    return RunError(
-        f"the {name} is not a finite number at update {update} of phase {phase}; {where};"
-        " train again with a smaller --lr"
-    )
+    what = f"the {name} is not a finite number at update {update} of phase {phase}"
+    return RunError(f"{what}; {where}; train again with a smaller --lr")

@@ -5,6 +5,7 @@ The paper's is RMSProp; the others belong to the systems beside it.
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -54,30 +55,24 @@ class RMSProp(torch.optim.Optimizer):
 class OptimizerKind(NamedTuple):
     """How an optimizer is created, and the tensors that it keeps for each parameter, by name."""
 
-    make: Callable[[Iterable[Tensor], float], torch.optim.Optimizer]
+    make: Callable[..., torch.optim.Optimizer]
     kept: tuple[str, ...]
 
 
 KINDS: dict[OptimizerName, OptimizerKind] = {
-    "rmsprop": OptimizerKind(lambda params, lr: RMSProp(params, lr=lr), ("mean_square",)),
+    "rmsprop": OptimizerKind(RMSProp, ("mean_square",)),
     # tensor2tensor's, for the Transformers.
-    "adam": OptimizerKind(
-        lambda params, lr: torch.optim.Adam(params, lr=lr, betas=(0.9, 0.997), eps=1e-9),
-        ("step", "exp_avg", "exp_avg_sq"),
-    ),
+    "adam": OptimizerKind(partial(torch.optim.Adam, betas=(0.9, 0.997), eps=1e-9), ("step", "exp_avg", "exp_avg_sq")),
     # Zhang et al. (2015) and Conneau et al. (2016).
-    "sgd": OptimizerKind(lambda params, lr: torch.optim.SGD(params, lr=lr, momentum=0.9), ("momentum_buffer",)),
+    "sgd": OptimizerKind(partial(torch.optim.SGD, momentum=0.9), ("momentum_buffer",)),
     # Xiao and Cho (2016).
-    "adadelta": OptimizerKind(
-        lambda params, lr: torch.optim.Adadelta(params, lr=lr, rho=0.95, eps=1e-5),
-        ("step", "square_avg", "acc_delta"),
-    ),
+    "adadelta": OptimizerKind(partial(torch.optim.Adadelta, rho=0.95, eps=1e-5), ("step", "square_avg", "acc_delta")),
 }
 
 
 def make_optimizer(name: OptimizerName, network: nn.Module, *, lr: float) -> torch.optim.Optimizer:
     """Return a fresh optimizer of all weights of a network."""
-    return KINDS[name].make(network.parameters(), lr)
+    return KINDS[name].make(network.parameters(), lr=lr)
 
 
 def collect_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> dict[str, Tensor]:
@@ -96,8 +91,7 @@ def restore_state(
     """Restore the state that `collect_state` returned, as far as it is among these tensors."""
     for name, parameter in network.named_parameters():
         for kept in KINDS[kind].kept:
-            value = tensors.get(f"{kept}.{name}")
-            if value is not None:
+            if (value := tensors.get(f"{kept}.{name}")) is not None:
                 # Counts of updates stay on the CPU, where torch keeps them.
                 optimizer.state[parameter][kept] = value.to(parameter.device) if value.dim() else value
 

@@ -111,11 +111,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:
     write_aside(folder / f"{stem}.json", json.dumps(entry, indent=1) + "\n")
     for old in sorted(folder.glob("step-*.json"))[:-NUM_KEPT]:
         old.unlink()
-    _remove_leftovers(folder)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove tensors whose JSON is gone or never came, and what a kill left half-written."""
+    # Tensors whose JSON is gone or never came, and what a kill left half-written.
     kept = {path.stem for path in folder.glob("step-*.json")}
     for path in [*folder.glob("step-*.safetensors"), *folder.glob(".step-*")]:
         if path.stem not in kept:
@@ -125,8 +121,7 @@ def _remove_leftovers(folder: Path) -> None:
 def load_newest(folder: Path) -> Checkpoint | None:
     """Load the newest checkpoint that is whole; name each damaged one that is passed over. None where there is none."""
     for path in sorted(folder.glob("step-*.json"), reverse=True):
-        checkpoint = _load(path)
-        if checkpoint is not None:
+        if (checkpoint := _load(path)) is not None:
             return checkpoint
         logger.warning("checkpoint %s is damaged; going back to the one before it", path.with_suffix(""))
     return None

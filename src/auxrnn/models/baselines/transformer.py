@@ -158,14 +158,11 @@ def attend(
     """
     # One mask for all queries and heads: the kernel broadcasts it, so it costs B * U elements.
     mask_B11U = None if visible_BU is None else visible_BU[:, None, None]
-    query_BATX, key_BAUX, value_BAUX = (split_heads(x, num_heads) for x in (query_BTH, key_BUH, value_BUH))
+    query_BATX, key_BAUX, value_BAUX = (
+        x_BTH.reshape(*x_BTH.shape[:2], num_heads, -1).transpose(1, 2) for x_BTH in (query_BTH, key_BUH, value_BUH)
+    )
     found_BATX = F.scaled_dot_product_attention(query_BATX, key_BAUX, value_BAUX, attn_mask=mask_B11U)
     return found_BATX.transpose(1, 2).flatten(2)
-
-
-def split_heads(x_BTH: Float[Tensor, "B T H"], num_heads: int) -> Float[Tensor, "B A T X"]:
-    """View the features as `num_heads` groups that attend apart."""
-    return x_BTH.reshape(*x_BTH.shape[:2], num_heads, -1).transpose(1, 2)
 
 
 class PreNormBlock(nn.Module):

@@ -14,6 +14,8 @@ KERNEL_SIZE = 3
 NUM_FILTERS = (64, 128, 256, 512)
 NUM_CONVOLUTIONS = {9: (2, 2, 2, 2), 17: (4, 4, 4, 4), 29: (10, 10, 4, 4)}
 NUM_KEPT = 8
+FEWEST_STEPS = (NUM_KEPT - 1) * 2 ** (len(NUM_FILTERS) - 1) + 1
+"""How short a text may be: each pool halves its frames, rounded up, and k-max pooling needs k."""
 DENSE_SIZE = 2048
 
 
@@ -26,10 +28,10 @@ class VDCNN(nn.Module):
 
     def __init__(self, vocabulary_size: int, *, depth: Literal[9, 17, 29], embedding_size: int, num_steps: int) -> None:
         super().__init__()
-        if num_steps < count_fewest_steps():
+        if num_steps < FEWEST_STEPS:
             raise ValueError(
                 f"num_steps is {num_steps}, too short to keep the {NUM_KEPT} largest frames of a VDCNN; "
-                f"it must be at least {count_fewest_steps()}"
+                f"it must be at least {FEWEST_STEPS}"
             )
         self.vocabulary_size = vocabulary_size
         self.num_steps = num_steps
@@ -38,10 +40,7 @@ class VDCNN(nn.Module):
         self.convolution = nn.Conv1d(embedding_size, NUM_FILTERS[0], KERNEL_SIZE, padding="same")
         self.stages = nn.Sequential(*make_stages(depth))
         self.dense = nn.Sequential(
-            nn.Linear(NUM_FILTERS[-1] * NUM_KEPT, DENSE_SIZE),
-            nn.ReLU(),
-            nn.Linear(DENSE_SIZE, DENSE_SIZE),
-            nn.ReLU(),
+            nn.Linear(NUM_FILTERS[-1] * NUM_KEPT, DENSE_SIZE), nn.ReLU(), nn.Linear(DENSE_SIZE, DENSE_SIZE), nn.ReLU()
         )
         for module in self.modules():
             if isinstance(module, nn.Conv1d | nn.Linear):
@@ -70,23 +69,8 @@ def make_stages(depth: Literal[9, 17, 29]) -> list[nn.Module]:
         if num_filters != NUM_FILTERS[0]:
             layers.append(nn.MaxPool1d(KERNEL_SIZE, stride=2, padding=KERNEL_SIZE // 2))
         for _ in range(num_convolutions):
-            layers.append(make_convolution(input_size, num_filters=num_filters))
+            # Half of one of their convolutional blocks; batch norm has the bias.
+            convolution = nn.Conv1d(input_size, num_filters, KERNEL_SIZE, padding="same", bias=False)
+            layers.append(nn.Sequential(convolution, nn.BatchNorm1d(num_filters), nn.ReLU(inplace=True)))
             input_size = num_filters
     return layers
-
-
-def make_convolution(input_size: int, *, num_filters: int) -> nn.Sequential:
-    """Make half of one of their convolutional blocks; batch norm has the bias."""
-    return nn.Sequential(
-        nn.Conv1d(input_size, num_filters, KERNEL_SIZE, padding="same", bias=False),
-        nn.BatchNorm1d(num_filters),
-        nn.ReLU(inplace=True),
-    )
-
-
-def count_fewest_steps() -> int:
-    """Return how short a text may be: each pool halves its frames, rounded up, and k-max pooling needs k."""
-    num_frames = NUM_KEPT
-    for _ in NUM_FILTERS[1:]:
-        num_frames = 2 * num_frames - 1
-    return num_frames

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from auxrnn.config import GateInit
-from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, call_torch, draw_gate_bias
+from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, draw_gate_bias, run_torch
 
 
 class GRU(Recurrence):
@@ -36,4 +36,4 @@ class GRU(Recurrence):
     def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run torch's GRU."""
         # With the update gate wide open a state h becomes (h - new) * 1 + new, and zeros stay exactly zeros.
-        return call_torch(torch.gru, inputs, self.weight_hh[layer], self.bias_hh[layer], idle_gates=(0, 1, 0))
+        return run_torch(torch.gru, inputs, self.weight_hh[layer], self.bias_hh[layer], idle_gates=(0, 1, 0))

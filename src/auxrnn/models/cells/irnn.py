@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, call_torch
+from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, run_torch
 
 # The paper's: inputs hardly disturb what is copied, until training says so.
 INPUT_DEVIATION = 0.001
@@ -24,4 +24,4 @@ class IRNN(Recurrence):
     def forward_layer(self, layer: int, inputs: LayerInput) -> LayerRun:
         """Run torch's plain recurrence."""
         # Far below zero the ReLU gives zeros: what a row that has not begun has, and one that has ended may have.
-        return call_torch(torch.rnn_relu, inputs, self.weight_hh[layer], idle_gates=(-1,))
+        return run_torch(torch.rnn_relu, inputs, self.weight_hh[layer], idle_gates=(-1,))

@@ -10,15 +10,7 @@ from torch import Tensor, nn
 
 from auxrnn.config import GateInit
 from auxrnn.kernels import lstm as kernel
-from auxrnn.models.cells.recurrence import (
-    Embeds,
-    InputMap,
-    LayerInput,
-    LayerRun,
-    Recurrence,
-    call_torch,
-    draw_gate_bias,
-)
+from auxrnn.models.cells.recurrence import Embeds, InputMap, LayerInput, LayerRun, Recurrence, draw_gate_bias, run_torch
 from auxrnn.structs import RNNState, Run, StateQuery, Steps
 
 
@@ -61,9 +53,8 @@ class LSTM(Recurrence):
         """Run the steps `begin_B <= t < end_B` of each row, as `Recurrence.forward`, on the kernel if it can."""
         if not kernel.can_run(x_BT, self.bias[0]):
             return super().forward(x_BT, state, embedding=embedding, begin_B=begin_B, end_B=end_B)
-        num_rows, num_columns = x_BT.shape[:2]
-        row_B = torch.arange(num_rows, device=x_BT.device)
-        query = StateQuery(row_B, torch.full_like(row_B, num_columns) if end_B is None else end_B.clamp(min=0))
+        row_B = torch.arange(len(x_BT), device=x_BT.device)
+        query = StateQuery(row_B, torch.full_like(row_B, x_BT.shape[1]) if end_B is None else end_B.clamp(min=0))
         input_BT, weights = self._fold(x_BT, embedding)
         outputs = kernel.forward(input_BT, weights, state, query, begin_B=begin_B, wants_outputs=True)
         return Run(outputs.h_BTH, outputs.states)
@@ -101,7 +92,7 @@ class LSTM(Recurrence):
         """Run torch's LSTM."""
         # With the input gate shut and the forget gate open the cell keeps its value exactly, and a cell of zeros gives
         # an output of zeros. Zeroing the input would not do: biases open the gates.
-        return call_torch(torch.lstm, inputs, self.weight_hh[layer], idle_gates=(-1, 1, 0, 0))
+        return run_torch(torch.lstm, inputs, self.weight_hh[layer], idle_gates=(-1, 1, 0, 0))
 
     def kernel_weights(self, bottom: InputMap) -> list[Tensor]:
         """Return input weights, recurrent weights and bias of each layer, with `bottom` as the way into the lowest."""

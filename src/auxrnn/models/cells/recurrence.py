@@ -170,9 +170,8 @@ def _states_at_stops(
             state = run(x_BT[:, column:end], state, begin_B=rest_B)
             column = end
         picked.append(state.select(row_P[waiting_P]))
-    h_LPH = torch.cat([part.h_LBH for part in picked], dim=1)
-    c_LPH = torch.cat([part.c_LBH for part in picked], dim=1)
-    return RNNState(h_LPH, c_LPH).select(order_P.argsort())
+    states = RNNState(*(torch.cat(parts, dim=1) for parts in zip(*picked, strict=True)))
+    return states.select(order_P.argsort())
 
 
 def draw_gate_bias(gate_init: GateInit, hidden_size: int, *, longest: int) -> Float[Tensor, " H"]:
@@ -188,7 +187,7 @@ def draw_gate_bias(gate_init: GateInit, hidden_size: int, *, longest: int) -> Fl
     return torch.full((hidden_size,), 1.0 if gate_init == "forget-one" else 0.0)
 
 
-def call_torch(
+def run_torch(
     function: Callable[..., Any],
     inputs: LayerInput,
     weight_GH: Float[Tensor, "G H"],
