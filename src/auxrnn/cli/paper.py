@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from auxrnn.report.results import Outcome
 
 ALL = "all"
-STOPPED = 130
 PICTURES = "reconstructions.npz"
 NARROWEST = 100
 """Columns of a terminal that the widest table needs."""
@@ -209,7 +208,7 @@ def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
         contextlib.redirect_stderr(said),
     ):
         code = run(words)
-    if code == STOPPED:
+    if code == 130:
         raise KeyboardInterrupt
     return code
 
