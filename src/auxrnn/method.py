@@ -99,8 +99,7 @@ class SequenceClassifier(Network):
 
     def forward(self, x: Tensor, lengths: Lengths | None = None) -> Tensor:
         """Return the logits `[B, C]`, without drop-connect; gradients reach the last `window` steps."""
-        window = self.window if torch.is_grad_enabled() else 0
-        return self.logits(self._batch(x, None, lengths), window=window)
+        return self.logits(self._batch(x, None, lengths), window=self.window if torch.is_grad_enabled() else 0)
 
     def loss(
         self,

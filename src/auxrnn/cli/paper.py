@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 ALL = "all"
 PICTURES = "reconstructions.npz"
-NARROWEST = 100
-"""Columns of a terminal that the widest table needs."""
 
 
 @command(PAPER)
@@ -122,7 +120,8 @@ def reproduce(
         # An interrupted command also leaves tables of all that is done.
         outcomes = _keep(found, chosen, folders)
     console = Console()
-    console.width = max(console.width, NARROWEST)
+    # The widest table needs 100 columns.
+    console.width = max(console.width, 100)
     for outcome in outcomes:
         if json:
             print_json({"name": outcome.name, "done": outcome.num_done, "planned": outcome.num_planned})
