@@ -3,6 +3,7 @@
 import inspect
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,10 +53,9 @@ def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
     """
     preset = PRESETS[config.model.model]
     if preset.reads == "tokens" and spec.vocabulary_size is None:
-        raise UsageError(
-            f"model is {config.model.model}, which reads characters, and this data has pixels or numbers; take a"
-            " dataset of texts (dbpedia, reviews.csv), or another model: `auxrnn models` lists what each reads"
-        )
+        cure = "take a dataset of texts (dbpedia, reviews.csv), or another model: `auxrnn models` lists what each reads"
+        reason = "which reads characters, and this data has pixels or numbers"
+        raise UsageError(f"model is {config.model.model}, {reason}; {cure}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Draws(config.seed, "start", 0).rng("weights").initial_seed())
         return Network(**build_parts(config, spec)) if preset.is_recurrent else _build_baseline(config, spec)
@@ -73,13 +73,9 @@ def _build_baseline(config: RunConfig, spec: InputSpec) -> Baseline:
         reader = kind(**{name: values[name] for name in inspect.signature(kind).parameters})
     except ValueError as error:
         raise UsageError(str(error).replace("num_steps", "pad_to")) from error
-    has_head = "head_size" in PRESETS[model.model].options
-    classifier = Head(
-        reader.output_size,  # type: ignore[arg-type]  # every reader has one
-        head_size=model.head_size if has_head else 0,
-        output_size=spec.num_classes,
-        drop_connect=model.drop_connect if has_head else 0.0,
-    )
+    if "head_size" not in PRESETS[model.model].options:
+        model = replace(model, head_size=0, drop_connect=0.0)
+    classifier = _build_head(model, reader.output_size, spec.num_classes)  # type: ignore[arg-type]  # all have one
     return Baseline(reader, classifier=classifier)
 
 
@@ -149,13 +145,9 @@ def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: H
     model, feedback = config.model, feed_vector
     if spec.vocabulary_size is not None:
         feedback = feed_sampled if config.loss.feedback == "sample" else feed_argmax
-    if model.tie_decoder:
-        return Decoder(encoder.cell, head=head, feedback=feedback, is_tied=True)
-    cell = _build_cell(model, encoder.embedding.embedding_size, model.decoder_layers)
-    return Decoder(cell, head=head, feedback=feedback)
-
-
-NUM_EVALUATED = 1000
+    input_size = encoder.embedding.embedding_size
+    cell = encoder.cell if model.tie_decoder else _build_cell(model, input_size, model.decoder_layers)
+    return Decoder(cell, head=head, feedback=feedback, is_tied=model.tie_decoder)
 
 
 def build_session(
@@ -187,29 +179,22 @@ def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_
     """Turn steps or epochs into phases; without a length, one that fits a desk."""
     schedule, has_objective = config.schedule, config.loss.objective != "none"
     default = DESK_PRETRAIN_STEPS if has_objective else 0
-    lengths = (
-        _num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, pretrain_steps_per_epoch, default),
-        _num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS),
-    )
-    is_joint = schedule.joint and has_objective
-    rates = (
-        schedule.lr,
-        schedule.lr_halving_epochs * steps_per_epoch,
-        schedule.warmup_steps,
-        schedule.lr_schedule or ("inverse-sqrt" if schedule.warmup_steps else "halving"),
-    )
+    pretrain_steps = _num_steps(schedule.pretrain_steps, schedule.pretrain_epochs, pretrain_steps_per_epoch, default)
+    train_steps = _num_steps(schedule.train_steps, schedule.train_epochs, steps_per_epoch, DESK_TRAIN_STEPS)
+    is_joint, warmup_steps = schedule.joint and has_objective, schedule.warmup_steps
+    lr_schedule = schedule.lr_schedule or ("inverse-sqrt" if warmup_steps else "halving")
+    rates = (schedule.lr, schedule.lr_halving_epochs * steps_per_epoch, warmup_steps, lr_schedule)
     phases = [
-        Phase("pretrain", lengths[0], False, True, *rates),
-        Phase("joint" if is_joint else "supervised", lengths[1], True, is_joint, *rates),
+        Phase("pretrain", pretrain_steps, False, True, *rates),
+        Phase("joint" if is_joint else "supervised", train_steps, True, is_joint, *rates),
     ]
     return [phase for phase in phases if phase.num_steps > 0]
 
 
 def _draw_some(split: Split, seed: int) -> Split:
-    """Draw the examples of a split that are evaluated while training, always the same."""
+    """Draw the examples of a split that are evaluated while training: at most 1,000, always the same."""
     rng = Draws(seed, "data", 0).rng("take_examples")
-    num_examples = min(NUM_EVALUATED, split.num_examples)
-    return split.select(draw_stratified(split.label_N, num_examples=num_examples, rng=rng))
+    return split.select(draw_stratified(split.label_N, num_examples=min(1000, split.num_examples), rng=rng))
 
 
 def _num_steps(steps: int | None, epochs: float | None, steps_per_epoch: int, default: int) -> int:

@@ -19,8 +19,7 @@ from typing import Any, Literal, TypeVar
 from auxrnn.errors import UsageError, nearest
 from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, find_settings
 
-DESK_PRETRAIN_STEPS = 500
-DESK_TRAIN_STEPS = 1000
+DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS = 500, 1000
 LARGEST_LR = 1e38
 MOST_CHARACTERS = 60_000
 DEFAULT_MODEL: ModelName = "lstm"
@@ -372,8 +371,7 @@ def change(config: RunConfig, **values: Any) -> RunConfig:
 
 def to_flags(config: RunConfig) -> list[str]:
     """Return the words after `auxrnn train` that ask for this config: its data, and what differs from the paper's."""
-    model = [] if config.model.model == DEFAULT_MODEL else ["--model", config.model.model]
-    return [config.data.data, "--recipe", "paper", *model, *_list_changes(config)]
+    return [config.data.data, "--recipe", "paper", *_list_changes(config)]
 
 
 def to_data_flags(config: RunConfig) -> list[str]:
@@ -382,10 +380,10 @@ def to_data_flags(config: RunConfig) -> list[str]:
 
 
 def _list_changes(config: RunConfig) -> list[str]:
-    """List what differs from the defaults of a config's model, as flags."""
+    """List its model, and what differs from the defaults of that model, as flags."""
     named = {} if config.model.model == DEFAULT_MODEL else {"model": config.model.model}
     defaults = flatten(unflatten({"data": config.data.data} | named))
-    words = []
+    words = ["--model", config.model.model] if named else []
     for name, value in flatten(config).items():
         flag = name.replace("_", "-")
         if value != defaults[name]:

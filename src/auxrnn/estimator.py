@@ -68,8 +68,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         config = choose_sizes(unflatten(self._config_values()), spec, num_labeled=size, num_examples=size)
         self.network_ = build_network(config, spec)
         recorder = ListRecorder()
-        session = build_session(config, self.network_, Splits(split, None, None), recorder=recorder, folder=None)
-        train(session)
+        train(build_session(config, self.network_, Splits(split, None, None), recorder=recorder, folder=None))
         self.history_ = recorder.events
         return self
 

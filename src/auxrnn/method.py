@@ -6,7 +6,7 @@ They are the networks that `auxrnn train` builds: same parts, same losses, same 
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from auxrnn.build import InputSpec, build_parts
 from auxrnn.config import (
@@ -99,15 +99,14 @@ class SequenceClassifier(Network):
 
     def forward(self, x: Tensor, lengths: Lengths | None = None) -> Tensor:
         """Return the logits `[B, C]`, without drop-connect; gradients reach the last `window` steps."""
-        window = self.window if torch.is_grad_enabled() else 0
-        return self.logits(self._batch(x, None, lengths), window=window)
+        return self.logits(self._batch(x, None, lengths), window=self.window if torch.is_grad_enabled() else 0)
 
     def loss(
         self,
         x: Tensor,
         y: Tensor,
         lengths: Lengths | None = None,
-        rng: torch.Generator | None = None,
+        rng: Generator | None = None,
         *,
         true_probability: float = 1.0,
         label_smoothing: float = 0.0,
@@ -123,19 +122,12 @@ class SequenceClassifier(Network):
         return self._loss(self._batch(x, y, lengths), terms, rng, true_probability)
 
     def pretrain_loss(
-        self,
-        x: Tensor,
-        lengths: Lengths | None = None,
-        rng: torch.Generator | None = None,
-        *,
-        true_probability: float = 1.0,
+        self, x: Tensor, lengths: Lengths | None = None, rng: Generator | None = None, *, true_probability: float = 1.0
     ) -> Tensor:
         """Return the auxiliary loss alone, for pretraining on sequences without labels; options as in `loss`."""
         return self._loss(self._batch(x, None, lengths), LossTerms(False, True, 0), rng, true_probability)
 
-    def _loss(
-        self, batch: SequenceBatch, terms: LossTerms, rng: torch.Generator | None, true_probability: float
-    ) -> Tensor:
+    def _loss(self, batch: SequenceBatch, terms: LossTerms, rng: Generator | None, true_probability: float) -> Tensor:
         device = "cpu" if rng is None else rng.device
         draws = Draws(int(torch.randint(2**62, (), generator=rng, device=device)), "loss", 0)
         losses = self.losses(
@@ -149,8 +141,7 @@ class SequenceClassifier(Network):
     def _batch(self, x: Tensor, y: Tensor | None, lengths: Lengths | None) -> SequenceBatch:
         """Return the sequences as the library holds them: rows that end together."""
         self._check(x, y)
-        weight = self.classifier.output.weight
-        x = x.to(weight.dtype) if x.is_floating_point() else x.long()
+        x = x.to(self.classifier.output.weight.dtype) if x.is_floating_point() else x.long()
         label_B = torch.full((len(x),), UNLABELED, device=x.device) if y is None else y.long()
         return SequenceBatch(x, label_B) if lengths is None else align_right(x, label_B, lengths)
 
@@ -200,8 +191,7 @@ def batch_constant_loss(batch: SequenceBatch) -> Tensor:
     if step_K.is_floating_point():
         loss = step_K.detach().var(dim=0, correction=0).sum()
     else:
-        share_V = torch.bincount(step_K) / len(step_K)
-        loss = torch.special.entr(share_V).sum()
+        loss = torch.special.entr(torch.bincount(step_K) / len(step_K)).sum()
     # Where nothing ever changes there is nothing to divide by.
     return torch.where(loss > 0, loss, 1.0)
 

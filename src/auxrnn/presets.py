@@ -53,28 +53,23 @@ class Preset(NamedTuple):
 PRESETS: dict[ModelName, Preset] = {
     "lstm": Preset(
         "LSTM", "the main network; with --objective it is the r-LSTM or the p-LSTM", "Hochreiter and Schmidhuber 1997",
-        (*_MAIN, *AUXILIARY, "gate_init"),
-        _PLAIN,
+        (*_MAIN, *AUXILIARY, "gate_init"), _PLAIN,
     ),
     "gru": Preset(
         "GRU", "gated recurrent units; carries --objective as well", "Cho et al. 2014",
-        (*_MAIN, *AUXILIARY, "gate_init"),
-        _PLAIN | {"gate_init": "zero"},
+        (*_MAIN, *AUXILIARY, "gate_init"), _PLAIN | {"gate_init": "zero"},
     ),
     "irnn": Preset(
         "iRNN", "rectified linear units that start from the identity", "Le, Jaitly and Hinton 2015",
-        (*_MAIN, *AUXILIARY),
-        _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
+        (*_MAIN, *AUXILIARY), _PLAIN | _LINEAR | {"hidden_size": 100, "supervised_window": "full", "lr": 1e-4},
     ),
     "urnn": Preset(
         "uRNN", "complex units with a unitary recurrence", "Arjovsky, Shah and Bengio 2016",
-        (*_MAIN, *AUXILIARY),
-        _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
+        (*_MAIN, *AUXILIARY), _PLAIN | _LINEAR | {"hidden_size": 512, "supervised_window": "full"},
     ),
     "transformer": Preset(
         "Transformer", "self-attention over all steps, tensor2tensor's transformer_tiny", "Vaswani et al. 2017",
-        (*_ATTENTION, "filter_size"),
-        _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 2, "dropout": 0.1},
+        (*_ATTENTION, "filter_size"), _PLAIN | _NOAM | {"hidden_size": 128, "num_layers": 2, "dropout": 0.1},
     ),
     "dmca": Preset(
         "T-DMCA", "local and memory-compressed attention in turn, with convolutions", "Liu et al. 2018",
@@ -83,8 +78,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "lm_lstm": Preset(
         "LM-LSTM", "pretrained to predict whole sequences: a language model", "Dai and Le 2015",
-        (*_MAIN, *AUXILIARY, "gate_init"),
-        _PRETRAINED | {"objective": "predict"},
+        (*_MAIN, *AUXILIARY, "gate_init"), _PRETRAINED | {"objective": "predict"},
     ),
     "sa_lstm": Preset(
         "SA-LSTM", "pretrained to rebuild whole sequences: a sequence autoencoder", "Dai and Le 2015",
@@ -93,8 +87,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "char_cnn": Preset(
         "char-CNN", "six convolutions over characters; --size small or large", "Zhang, Zhao and LeCun 2015",
-        ("size", "dropout", "pad_to"),
-        _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014}, reads="tokens",
+        ("size", "dropout", "pad_to"), _PLAIN | _SGD | {"dropout": 0.5, "pad_to": 1014}, reads="tokens",
     ),
     "conv_rnn": Preset(
         "CNN+RNN", "three convolutions, then a bidirectional LSTM", "Xiao and Cho 2016",
@@ -104,8 +97,7 @@ PRESETS: dict[ModelName, Preset] = {
     ),
     "vdcnn": Preset(
         "VDCNN", "very deep convolutions; --depth 9, 17 or 29", "Conneau et al. 2016",
-        ("depth", "embedding_size", "pad_to"),
-        _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024}, reads="tokens",
+        ("depth", "embedding_size", "pad_to"), _PLAIN | _SGD | {"embedding_size": 16, "pad_to": 1024}, reads="tokens",
     ),
 }
 # fmt: on
@@ -123,10 +115,8 @@ def find_settings(model: object) -> dict[str, Any]:
 
 def name_system(model: ModelName, objective: str) -> str:
     """Return what people call a model with an auxiliary loss: r-LSTM, p-GRU, Transformer."""
-    title = PRESETS[model].title
-    if model in PRETRAINED_MODELS:
-        return title
-    return {"reconstruct": "r-", "predict": "p-"}.get(objective, "") + title
+    prefixes = {} if model in PRETRAINED_MODELS else {"reconstruct": "r-", "predict": "p-"}
+    return prefixes.get(objective, "") + PRESETS[model].title
 
 
 RecipeName = Literal["fast", "paper"]
@@ -141,7 +131,6 @@ SLOWER: dict[ModelName, float] = {
     "vdcnn": 1e-3,
 }  # fmt: skip
 """Learning rates of models that do not take the usual one."""
-GATED: tuple[ModelName, ...] = ("lstm", "gru", "lm_lstm", "sa_lstm")
 
 METHOD: dict[str, Any] = {
     "batch_size": 64, "gate_init": "chrono", "drop_connect": 0.2, "placement": "immediate",
@@ -161,8 +150,7 @@ def find_recipe(recipe: RecipeName, model: ModelName) -> dict[str, Any]:
     published = {} if model == "lstm" else find_settings(model)
     if recipe == "paper":
         return published
-    rates = LEARNING | ({"lr": SLOWER[model]} if model in SLOWER else {})
-    gates = {"gate_init": METHOD["gate_init"]} if model in GATED else {}
-    values = METHOD | AUTOMATIC | published | rates | gates
+    learning = LEARNING | {"lr": SLOWER.get(model, LEARNING["lr"]), "gate_init": METHOD["gate_init"]}
+    values = METHOD | AUTOMATIC | published | learning
     meaningless = MODEL_OPTIONS - set(PRESETS[model].options)
     return {name: value for name, value in values.items() if name not in meaningless or name in published}

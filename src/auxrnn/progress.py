@@ -19,9 +19,7 @@ def show_training(phases: list[Phase]) -> Iterator[Callable[[Tick], None]]:
     console, last_line = Console(stderr=True), time.monotonic()
     started: dict[str, tuple[float, int]] = {}
     with make_bars(console) as bars:
-        tasks = {
-            phase.name: bars.add_task(phase.name, total=phase.num_steps, start=False, status="") for phase in phases
-        }
+        tasks = {each.name: bars.add_task(each.name, total=each.num_steps, start=False, status="") for each in phases}
 
         def observe(tick: Tick) -> None:
             nonlocal last_line
@@ -67,15 +65,9 @@ def show_reading(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 def make_bars(console: Console) -> Progress:
     """Return bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
-    return Progress(
-        TextColumn("{task.description:>16}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[status]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    name, status = TextColumn("{task.description:>16}"), TextColumn("{task.fields[status]}")
+    columns = (name, BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), status)
+    return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 def describe_scores(scores: dict[str, float]) -> str:

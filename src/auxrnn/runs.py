@@ -44,7 +44,6 @@ from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newe
 
 RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
-READABLE_FORMATS = (1, 2)
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # Settings that matter only once labels are used, and so have their defaults in a pretraining; then those that do not.
@@ -185,10 +184,7 @@ def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: P
     """
     check_free(folder)
     card = prepared.card._asdict() | {"format": to_plain(prepared.card.format)}
-    texts = {
-        "environment.json": json.dumps(describe_environment(config), indent=2),
-        CARD: json.dumps(card, indent=2),
-    }
+    texts = {"environment.json": json.dumps(describe_environment(config), indent=2), CARD: json.dumps(card, indent=2)}
     if prepared.is_drawn:
         texts[SPLITS] = json.dumps({name: rows.tolist() for name, rows in prepared.division._asdict().items()})
     try:
@@ -289,14 +285,12 @@ def read_config(folder: Path) -> RunConfig:
     try:
         values = json.loads(path.read_text())
         run_format = values.pop("format")
-        if run_format in READABLE_FORMATS:
+        if run_format in (1, RUN_FORMAT):
             return unflatten(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error
-    raise RunError(
-        f"{folder} was made by another version of auxrnn (run format {run_format}, here {RUN_FORMAT});"
-        " use that version, or train again"
-    )
+    version = f"another version of auxrnn (run format {run_format}, here {RUN_FORMAT})"
+    raise RunError(f"{folder} was made by {version}; use that version, or train again")
 
 
 def read_card(folder: Path) -> ModelCard:
@@ -393,10 +387,9 @@ def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:
         theirs = {name: value for name, value in theirs.items() if not name.startswith("classifier.")}
     fitting = {name: value for name, value in theirs.items() if name in ours and value.shape == ours[name].shape}
     if not all(name in fitting for name in ours if name.startswith(("encoder.", "reader."))):
-        raise UsageError(
-            f"the networks of {source} are of another kind, or of other sizes, than this run asks for; give the same"
-            " --model, --hidden-size, --embedding-size and --num-layers, and data of the same kind"
-        )
+        cure = "give the same --model, --hidden-size, --embedding-size and --num-layers, and data of the same kind"
+        difference = "are of another kind, or of other sizes, than this run asks for"
+        raise UsageError(f"the networks of {source} {difference}; {cure}")
     objective = {name for name in ours if name.startswith("objective.")}
     if not objective <= fitting.keys():
         fitting = {name: value for name, value in fitting.items() if name not in objective}

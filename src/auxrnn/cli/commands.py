@@ -207,9 +207,8 @@ def _describe_mistake(error: CycloptsError) -> str:
         case _:
             text = str(error).partition(" Available commands")[0].removesuffix(".")
             said = text[0].lower() + text[1:]
-    return (
-        said if "Did you mean" in said else f"{said}; see {' '.join(['auxrnn', *(error.command_chain or ())])} --help"
-    )
+    words = " ".join(["auxrnn", *(error.command_chain or ())])
+    return said if "Did you mean" in said else f"{said}; see {words} --help"
 
 
 def _label(argument: Argument) -> str:
@@ -229,15 +228,13 @@ def _refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: Argument
 
 def _add_layers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Set every option that no flag sets; cyclopts calls this between reading the flags and building the options."""
-    leaves = {
-        argument.name.removeprefix("--").replace("-", "_"): argument for argument in arguments if not argument.children
-    }
+    leaves = {leaf.name.removeprefix("--").replace("-", "_"): leaf for leaf in arguments if not leaf.children}
     flags = {name: argument.convert() for name, argument in leaves.items() if argument.tokens}
     file = _read_file(flags)
     values = _find_values(flags, file)
     if not (flags | values).get("data"):
         raise UsageError("DATA is missing; name a dataset, such as digits or mnist, or give the path of your own files")
-    _check_effects(flags, file)
+    _check_effects(flags, file, values["model"])
     for name in values.keys() - flags.keys():
         leaves[name].append(Token(implicit_value=values[name], source="layers"))
 
@@ -291,12 +288,11 @@ def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in dropped}
 
 
-def _check_effects(flags: dict[str, Any], file: dict[str, Any]) -> None:
+def _check_effects(flags: dict[str, Any], file: dict[str, Any], model: ModelName) -> None:
     """Refuse an option that has no effect on the model, rather than ignore it.
 
     A file for another model may have such options, a file that names the model itself may not.
     """
-    model = flags.get("model", file.get("model", DEFAULT_MODEL))
     named = {*flags, *(file if file.get("model") == model else ())}
     for name in sorted(named & (MODEL_OPTIONS - set(PRESETS[model].options))):
         models = ", ".join(other for other, preset in PRESETS.items() if name in preset.options)

@@ -158,10 +158,8 @@ def _print_findings(name: str, findings: "Findings") -> None:
         lengths = measure_lengths(findings.length_N)
         print(f"{len(findings.length_N):,} sequences, {len(facts.class_names)} classes, {lengths}")
         _print_classes(findings.count_classes())
-    for title, sentences, count in (
-        ("skipped", problems.skipped, problems.num_skipped),
-        ("error", problems.refused, problems.num_refused),
-    ):
+    listed = {"skipped": (problems.skipped, problems.num_skipped), "error": (problems.refused, problems.num_refused)}
+    for title, (sentences, count) in listed.items():
         for sentence in sentences[:MOST_PROBLEMS]:
             print(f"{title}: {sentence}")
         if count > MOST_PROBLEMS:
@@ -219,7 +217,6 @@ def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":
     (value_NT, _), (label,), text = one.align(), one.label_N.tolist(), None
     if isinstance(form, TextFormat):
         kept = np.concatenate(list(one.values()))
-        is_bytes = form.tokens == "bytes"
-        text = kept.tobytes().decode(errors="replace") if is_bytes else "".join(map(chr, kept.tolist()))
+        text = kept.tobytes().decode(errors="replace") if form.tokens == "bytes" else "".join(map(chr, kept.tolist()))
         text = text[::-1] if form.is_backward else text
     return Shown("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)

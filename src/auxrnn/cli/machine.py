@@ -11,7 +11,6 @@ from auxrnn.presets import DEFAULT_RECIPE, PRESETS, ModelName, name_system
 if TYPE_CHECKING:
     from auxrnn.training.loop import Session
 
-NAME_WIDTH = 13
 SPECS = {"mnist": (1, None, 10, 784), "dbpedia": (0, 71, 14, 1014)}
 """Input size, vocabulary, classes and steps of the data that weights are counted for."""
 LONGEST_STEP = 120.0
@@ -42,7 +41,7 @@ def models(*, json: Json = False) -> None:
         weights_on = ", ".join(f"{weights:,} on {data}" for data, weights in on.items() if weights is not None)
         lines = (f"{row['title']} ({row['paper']})", row["summary"], f"weights: {weights_on}; reads {reads}")
         for name, line in zip((model, "", ""), lines, strict=True):
-            print(f"{name:<{NAME_WIDTH}}{line}")
+            print(f"{name:<13}{line}")
 
 
 def count(model: ModelName, spec: tuple[int, int | None, int, int], **values: Any) -> int | None:

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from auxrnn.report.results import Outcome
 
 ALL = "all"
-STOPPED = 130
 PICTURES = "reconstructions.npz"
-NARROWEST = 100
-"""Columns of a terminal that the widest table needs."""
 
 
 @command(PAPER)
@@ -123,7 +120,8 @@ def reproduce(
         # An interrupted command also leaves tables of all that is done.
         outcomes = _keep(found, chosen, folders)
     console = Console()
-    console.width = max(console.width, NARROWEST)
+    # The widest table needs 100 columns.
+    console.width = max(console.width, 100)
     for outcome in outcomes:
         if json:
             print_json({"name": outcome.name, "done": outcome.num_done, "planned": outcome.num_planned})
@@ -209,7 +207,7 @@ def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
         contextlib.redirect_stderr(said),
     ):
         code = run(words)
-    if code == STOPPED:
+    if code == 130:
         raise KeyboardInterrupt
     return code
 

@@ -25,8 +25,7 @@ WeightsOption = Annotated[
     Weights | None,
     Parameter(help="The final weights, or the best on the validation split (default: the best, if the run has one)."),
 ]
-MOST_COLUMNS = 12
-BATCH_SIZE = 64
+MOST_COLUMNS, BATCH_SIZE = 12, 64
 
 
 @command(USE)
@@ -61,10 +60,9 @@ def evaluate(
         print_json({"weights": trained.weights} | scores | counts)
         return
     _say_weights(trained)
-    print(
-        f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %   macro F1"
-        f" {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}   {evaluation.num_examples} examples"
-    )
+    accuracies = f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %"
+    others = f"macro F1 {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}"
+    print(f"{accuracies}   {others}   {evaluation.num_examples} examples")
     _print_confusion(trained.card.class_names, evaluation)
 
 
@@ -107,14 +105,12 @@ def predict(
     _say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
+    answer = rows.append if json else _print_answer
     for path in files:
         for inputs in read_inputs(path, trained.card.format, text_column=text_column, problems=problems):
             unknown += count_unknown(inputs.split, trained.card.format)
             for row in _classify(trained, inputs):
-                if json:
-                    rows.append(row)
-                else:
-                    _print_answer(row)
+                answer(row)
     _report_inputs(problems, unknown)
     if json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
