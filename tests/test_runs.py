@@ -1,5 +1,9 @@
 """Making the folder of a run, and starting from another run's networks: what is taken and what is new."""
 
+import multiprocessing
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,6 +11,8 @@ from auxrnn import cli, runs
 from auxrnn.build import build_network
 from auxrnn.config import unflatten
 from auxrnn.data import datasets
+from auxrnn.errors import RunError
+from command import call
 
 SIZES = {"hidden_size": 4, "embedding_size": 4, "head_size": 8, "segment_length": 10, "supervised_window": 5}
 FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
@@ -55,6 +61,11 @@ def prepare_tiny():
     return config, runs.prepare(config, datasets.load(config.data))
 
 
+def create_tiny(folder, **options):
+    with runs.claim(folder) as claimed:
+        runs.create(*prepare_tiny(), claimed, **options)
+
+
 def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path, monkeypatch):
     seen = []
 
@@ -62,7 +73,7 @@ def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path,
         seen.append((sorted(path.name for path in folder.iterdir()), runs.is_locked(folder)))
 
     monkeypatch.setattr(runs, "_adopt", adopt)
-    runs.create(*prepare_tiny(), tmp_path / "run", pretrained=tmp_path)
+    create_tiny(tmp_path / "run", pretrained=tmp_path)
     assert seen == [(["environment.json", "model.json"], True)]
     assert (tmp_path / "run" / "config.json").exists()
     assert not runs.is_locked(tmp_path / "run")
@@ -75,16 +86,85 @@ def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(runs, "_adopt", adopt)
     with pytest.raises(OSError, match="full"):
-        runs.create(*prepare_tiny(), tmp_path / "run", pretrained=tmp_path)
+        create_tiny(tmp_path / "run", pretrained=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_half_made_while_it_holds_something_but_no_config_and_nobody_works_in_it(tmp_path):
-    assert not runs.is_half_made(tmp_path / "none")
-    assert not runs.is_half_made(tmp_path)
-    (tmp_path / "environment.json").touch()
-    assert runs.is_half_made(tmp_path)
-    with runs.lock(tmp_path):
-        assert not runs.is_half_made(tmp_path)
-    (tmp_path / "config.json").touch()
-    assert not runs.is_half_made(tmp_path)
+def test_what_a_killed_process_left_is_removed_unless_it_is_a_run_or_somebody_works_in_it(tmp_path):
+    runs.remove_half_made(tmp_path / "none")
+    folder = tmp_path / "half"
+    folder.mkdir()
+    (folder / "environment.json").touch()
+    with runs.lock(folder):
+        runs.remove_half_made(folder)
+        assert folder.exists()
+    runs.remove_half_made(folder)
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "config.json").touch()
+    runs.remove_half_made(folder)
+    assert folder.exists()
+
+
+def test_of_several_folders_the_first_that_nobody_has_made_is_claimed(tmp_path):
+    names = [tmp_path / str(number) for number in range(4)]
+    names[0].mkdir()
+    with runs.claim(iter(names)) as first, runs.claim(iter(names)) as second:
+        assert (first, second) == (names[1], names[2])
+    assert not first.exists()
+    assert not second.exists()
+
+
+def test_a_claimed_folder_is_refused_to_others_until_the_end(tmp_path):
+    with runs.claim(tmp_path / "run"):
+        with pytest.raises(RunError, match="another process is training"), runs.claim(tmp_path / "run"):
+            pass
+        assert (tmp_path / "run").exists()
+
+
+def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_none(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    flock = runs.fcntl.flock
+
+    def replace_first(handle, operation):
+        folder.rmdir()
+        folder.mkdir()
+        flock(handle, operation)
+
+    monkeypatch.setattr(runs.fcntl, "flock", replace_first)
+    with pytest.raises(RunError, match="another process"), runs.lock(folder):
+        pass
+
+
+def train_at_the_same_moment(barrier, words):
+    barrier.wait()
+    os._exit(call(*words).code)
+
+
+@pytest.mark.parametrize("has_out", [True, False], ids=["one folder", "default names"])
+def test_trainings_started_together_never_share_a_folder(tmp_path, monkeypatch, has_out):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "digits", *FLAGS, "--pretrain-steps=0", "--train-steps=2", "--train-examples=40"]
+    words += ["--batch-size=20", "--threads=1"]
+    expected = {}
+    for seed in range(3):
+        assert call(*words, f"--seed={seed}", "--out", f"alone-{seed}").code == 0
+        expected[seed] = Path(f"alone-{seed}", "model.safetensors").read_bytes()
+    # Forked, so that all have imported everything and really start together.
+    context, out = multiprocessing.get_context("fork"), ["--out", "run"] if has_out else []
+    barrier = context.Barrier(3)
+    started = [
+        context.Process(target=train_at_the_same_moment, args=(barrier, [*words, f"--seed={seed}", *out]))
+        for seed in range(3)
+    ]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    folders = [Path("run")] if has_out else sorted(Path("runs").iterdir())
+    assert len(folders) == sum(process.exitcode == 0 for process in started) == (1 if has_out else 3)
+    for folder in folders:
+        seed = runs.read_config(folder).seed
+        assert started[seed].exitcode == 0
+        assert (folder / "model.safetensors").read_bytes() == expected[seed]

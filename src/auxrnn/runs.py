@@ -15,8 +15,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -177,35 +177,57 @@ def check_free(folder: Path) -> None:
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
 
 
-def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: Path | None = None) -> None:
-    """Make the folder of a new run, whole or not at all, perhaps with the pretraining of another one.
+@contextmanager
+def claim(folder: Path | Iterable[Path]) -> Iterator[Path]:
+    """Make and lock the folder of a new run: the given one, or the first of several that nobody has made yet.
 
-    Its config comes last: a folder counts as a run only when all it needs is there. Meanwhile it is locked.
+    The lock is held to the end of the block. If no run is in the folder by then, it is removed.
     """
-    check_free(folder)
+    try:
+        claimed = folder if isinstance(folder, Path) else next(filter(_make_new, folder))
+        if not claimed.exists():
+            claimed.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(Path(error.filename), error) from error
+    with lock(claimed):
+        check_free(claimed)
+        try:
+            yield claimed
+        finally:
+            if not (claimed / CONFIG).exists():
+                shutil.rmtree(claimed, ignore_errors=True)
+
+
+def _make_new(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
+def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: Path | None = None) -> None:
+    """Fill the claimed folder of a new run, perhaps with the pretraining of another one.
+
+    Its config comes last: a folder counts as a run only when all it needs is there.
+    """
     card = prepared.card._asdict() | {"format": to_plain(prepared.card.format)}
     texts = {"environment.json": json.dumps(describe_environment(config), indent=2), CARD: json.dumps(card, indent=2)}
     if prepared.is_drawn:
         texts[SPLITS] = json.dumps({name: rows.tolist() for name, rows in prepared.division._asdict().items()})
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    with lock(folder):
-        try:
-            for name, text in texts.items():
-                write_aside(folder / name, text + "\n")
-            if pretrained is not None:
-                _adopt(folder, pretrained)
-            write_aside(folder / CONFIG, json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n")
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+    for name, text in texts.items():
+        write_aside(folder / name, text + "\n")
+    if pretrained is not None:
+        _adopt(folder, pretrained)
+    write_aside(folder / CONFIG, json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n")
 
 
-def is_half_made(folder: Path) -> bool:
-    """Return whether a folder was left by a process that was killed while it made a run of it."""
-    return folder.is_dir() and not (folder / CONFIG).exists() and any(folder.iterdir()) and not is_locked(folder)
+def remove_half_made(folder: Path) -> None:
+    """Remove what was left by a process that was killed while it made a run; nothing where one is still at work."""
+    if folder.is_dir():
+        with suppress(RunError), lock(folder):
+            if not (folder / CONFIG).exists():
+                shutil.rmtree(folder)
 
 
 @contextmanager
@@ -218,8 +240,12 @@ def lock(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RunError(f"another process is training in {folder}; wait for it or stop it first") from error
+            # Whoever held the lock before may have removed the folder, and another process may have made it anew.
+            is_same = os.path.samestat(os.fstat(handle), os.stat(folder))  # noqa: PTH116 - beside a handle
+        except (BlockingIOError, FileNotFoundError):
+            is_same = False
+        if not is_same:
+            raise RunError(f"another process is training in {folder}; wait for it or stop it first")
         yield
     finally:
         os.close(handle)

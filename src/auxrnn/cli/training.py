@@ -71,24 +71,24 @@ def train(
         auxrnn train Heartbeat_TRAIN.ts                  time series (UCR/UEA)
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
     """
+    from auxrnn import runs
     from auxrnn.planning import plan
-    from auxrnn.runs import check_free, check_pretrained, create, open_session, settle
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
-    config = settle(run)
+    config = runs.settle(run)
     if out is not None:
-        check_free(out)
+        runs.check_free(out)
     dataset = load_data(config.data)
     config, prepared = plan(config, dataset, minutes=minutes, say=say)
     if pretrained is not None:
-        check_pretrained(config, pretrained)
-    folder = out or _next_free_folder(config)
-    session = open_session(config, dataset, prepared, folder)
-    _check_memory(session)
-    create(config, prepared, folder, pretrained=pretrained)
-    _announce_data(session, dataset, prepared)
-    _announce(session, minutes=minutes)
-    return _train_to_end(session, folder, is_json=json)
+        runs.check_pretrained(config, pretrained)
+    with runs.claim(out or _default_folders(config)) as folder:
+        session = runs.open_session(config, dataset, prepared, folder)
+        _check_memory(session)
+        runs.create(config, prepared, folder, pretrained=pretrained)
+        _announce_data(session, dataset, prepared)
+        _announce(session, minutes=minutes)
+        return _train_to_end(session, folder, is_json=json)
 
 
 @command(USE)
@@ -106,13 +106,14 @@ def resume(run: Path, *, json: Json = False) -> int:
     from auxrnn import runs
 
     config = runs.read_config(run)
-    if runs.is_finished(run):
-        say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
-        return _print_result(run, is_json=json)
-    dataset = load_data(config.data)
-    session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
-    _check_memory(session)
-    return _train_to_end(session, run, is_json=json)
+    with runs.lock(run):
+        if runs.is_finished(run):
+            say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
+            return _print_result(run, is_json=json)
+        dataset = load_data(config.data)
+        session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
+        _check_memory(session)
+        return _train_to_end(session, run, is_json=json)
 
 
 def _find_minutes(run: RunConfig, minutes: float | None, *, is_fast: bool) -> float | None:
@@ -129,14 +130,13 @@ def _find_minutes(run: RunConfig, minutes: float | None, *, is_fast: bool) -> fl
     return minutes
 
 
-def _next_free_folder(config: RunConfig) -> Path:
-    """Return runs/DATA-MODEL-1 or the next number; an r-LSTM counts as reconstruct, a p-GRU as gru-predict."""
+def _default_folders(config: RunConfig) -> Iterator[Path]:
+    """Return runs/DATA-MODEL-1, -2 and so on; an r-LSTM counts as reconstruct, a p-GRU as gru-predict."""
     model, objective = config.model.model, config.loss.objective
     has_auxiliary = objective != "none" and model not in PRETRAINED_MODELS
     names = [model] if model != DEFAULT_MODEL or not has_auxiliary else []
     stem = "-".join([Path(config.data.data).stem, *names, *([objective] if has_auxiliary else [])])
-    folders = (Path("runs", f"{stem}-{number}") for number in itertools.count(1))
-    return next(folder for folder in folders if not folder.exists())
+    return (Path("runs", f"{stem}-{number}") for number in itertools.count(1))
 
 
 def _check_memory(session: "Session") -> None:
@@ -212,7 +212,7 @@ def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:
     from auxrnn import runs
     from auxrnn.progress import show_training
 
-    with runs.lock(folder), _stopping(session), show_training(session.phases) as session.observe:
+    with _stopping(session), show_training(session.phases) as session.observe:
         is_done = runs.train_or_resume(session)
     if not is_done:
         say(f"stopped; `auxrnn resume {folder}` continues from this checkpoint")

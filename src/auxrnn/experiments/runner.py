@@ -7,7 +7,6 @@ processes, or machines with a common disk, may share the folders: whoever holds 
 
 import json
 import math
-import shutil
 import signal
 import subprocess
 import sys
@@ -155,8 +154,7 @@ class Runner:
             return ["cost", *to_flags(task.config), "--json"]
         if (folder / runs.CONFIG).exists():
             return ["resume", str(folder)]
-        if runs.is_half_made(folder):
-            shutil.rmtree(folder)
+        runs.remove_half_made(folder)
         adopted = [] if task.after is None else ["--pretrained", str(self.folders.runs / task.after)]
         return ["train", *to_flags(task.config), "--out", str(folder), *adopted]
 
