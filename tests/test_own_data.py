@@ -320,3 +320,23 @@ def test_a_broken_picture_is_left_out_and_named_at_every_start(tmp_path):
 def test_class_names_travel_with_the_model(tmp_path):
     train(tmp_path / "run", write_csv(tmp_path / "reviews.csv"))
     assert card_of(tmp_path / "run")["class_names"] == list(CLASSES)
+
+
+def test_names_of_classes_are_shown_as_they_are_and_never_obeyed(tmp_path):
+    names = ["[/red]", "[bold]a", "tab\there\nline", "\x1b[31mred"]
+    label_N = np.arange(40) % 4
+    x_NT = np.random.default_rng(0).random((40, 12)) + label_N[:, None]
+    path, folder = tmp_path / "names.npz", tmp_path / "run"
+    np.savez(path, x=x_NT, y=np.array(names)[label_N])
+    checked = call("data", "check", path)
+    assert checked.code == 0
+    trained = call("train", path, "--train-steps", "2", "--objective", "none", "--hidden-size", "4", "--out", folder)
+    assert trained.code == 0, trained.err
+    evaluated = call("evaluate", folder)
+    assert evaluated.code == 0
+    for shown in (checked.out, evaluated.out):
+        assert {"[/red]", "[bold]a", "tab?here?line", "?[31mred"} <= set(shown.split())
+    np.save(tmp_path / "new.npy", x_NT)
+    predicted = call("predict", folder, tmp_path / "new.npy").out.splitlines()
+    assert len(predicted) == 40
+    assert all(len(line.split("\t")) == 3 for line in predicted)

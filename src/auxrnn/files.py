@@ -131,3 +131,8 @@ def describe_bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} bytes"
+
+
+def printable(text: str | Path) -> str:
+    """Return a name on one line that every terminal can show."""
+    return "".join(character if character.isprintable() else "?" for character in str(text))

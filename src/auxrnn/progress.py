@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from auxrnn.files import printable
 from auxrnn.training.loop import Tick
 from auxrnn.training.optimizers import Phase
 
@@ -35,7 +36,7 @@ def show_training(phases: list[Phase]) -> Iterator[Callable[[Tick], None]]:
                 last_line = now
                 left = (now - start) / max(tick.step - first_step, 1) * (total - tick.step)
                 text = f"{name} {tick.step}/{total}  {status}  {describe_seconds(left)} left"
-                console.print(text, highlight=False, soft_wrap=True)
+                console.print(text, highlight=False, markup=False, soft_wrap=True)
 
         yield observe
 
@@ -43,7 +44,7 @@ def show_training(phases: list[Phase]) -> Iterator[Callable[[Tick], None]]:
 @contextmanager
 def show_reading(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield what shows how many examples are read, and of how many; silent where nothing has to be read."""
-    console, last_line = Console(stderr=True), time.monotonic()
+    console, last_line, name = Console(stderr=True), time.monotonic(), printable(name)
     bars = make_bars(console)
 
     def observe(done: int, total: int | None) -> None:
@@ -55,7 +56,7 @@ def show_reading(name: str) -> Iterator[Callable[[int, int | None], None]]:
         if not console.is_terminal and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
             last_line = time.monotonic()
             of = "" if total is None else f" of {total:,}"
-            console.print(f"reading {name}: {done:,}{of}", highlight=False, soft_wrap=True)
+            console.print(f"reading {name}: {done:,}{of}", highlight=False, markup=False, soft_wrap=True)
 
     try:
         yield observe
@@ -65,7 +66,7 @@ def show_reading(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 def make_bars(console: Console) -> Progress:
     """Return bars whose tasks carry a `status`; on anything but a terminal they stay silent."""
-    name, status = TextColumn("{task.description:>16}"), TextColumn("{task.fields[status]}")
+    name, status = TextColumn("{task.description:>16}", markup=False), TextColumn("{task.fields[status]}", markup=False)
     columns = (name, BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), status)
     return Progress(*columns, console=console, disable=not console.is_terminal)
 

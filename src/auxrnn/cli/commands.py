@@ -24,6 +24,7 @@ from cyclopts.help import DefaultFormatter, InlineText
 from auxrnn import config as configs
 from auxrnn.config import DEFAULT_MODEL, DataConfig, describe_type, name_fields, read_toml
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import printable
 from auxrnn.heap import keep_freed_memory, restart_with_large_pages
 from auxrnn.presets import AUXILIARY, DEFAULT_RECIPE, MODEL_OPTIONS, PRESETS, ModelName, RecipeName, find_recipe
 
@@ -306,7 +307,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 def say(text: str) -> None:
     """Print a message, which is no result, to the error stream."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def load_data(config: DataConfig) -> "Dataset":

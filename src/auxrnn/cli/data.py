@@ -7,6 +7,7 @@ from cyclopts import App, Group
 
 from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_json, say
 from auxrnn.config import DataConfig, RunConfig
+from auxrnn.files import printable
 
 if TYPE_CHECKING:
     from auxrnn.data.checks import Findings
@@ -153,7 +154,7 @@ def _print_findings(name: str, findings: "Findings") -> None:
 
     facts, problems = findings.facts, findings.problems
     if facts is not None:
-        print(f"{name}: {facts.description}")
+        print(printable(f"{name}: {facts.description}"))
     if facts is not None and findings.has_examples:
         lengths = measure_lengths(findings.length_N)
         print(f"{len(findings.length_N):,} sequences, {len(facts.class_names)} classes, {lengths}")
@@ -161,7 +162,7 @@ def _print_findings(name: str, findings: "Findings") -> None:
     listed = {"skipped": (problems.skipped, problems.num_skipped), "error": (problems.refused, problems.num_refused)}
     for title, (sentences, count) in listed.items():
         for sentence in sentences[:MOST_PROBLEMS]:
-            print(f"{title}: {sentence}")
+            print(f"{title}: {printable(sentence)}")
         if count > MOST_PROBLEMS:
             print(f"{title}: {count - MOST_PROBLEMS:,} more")
     noun = "problem" if problems.num_refused == 1 else "problems"
@@ -174,11 +175,12 @@ def _print_classes(counts: dict[str, dict[str, int]]) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     names = list(dict.fromkeys(name for part in counts.values() for name in part))
     table = Table("class", *counts, box=SIMPLE)
     for name in names[:MOST_CLASSES]:
-        table.add_row(name, *(f"{part.get(name, 0):,}" for part in counts.values()))
+        table.add_row(Text(printable(name)), *(f"{part.get(name, 0):,}" for part in counts.values()))
     Console().print(table)
     if len(names) > MOST_CLASSES:
         print(f"and {len(names) - MOST_CLASSES} more classes")

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
 from auxrnn.config import SplitName, Weights
 from auxrnn.errors import UsageError
+from auxrnn.files import printable
 
 if TYPE_CHECKING:
     from auxrnn.data.examples import Problems
@@ -163,8 +164,8 @@ def _answer(trained: "TrainedRun", probability_C: list[float], **place: str | in
 
 
 def _print_answer(row: dict[str, Any]) -> None:
-    place = row.get("file", row.get("step"))
-    print(f"{place}\t{row['class']}\t{max(row['probabilities'].values()):.4f}", flush=True)
+    place = printable(str(row.get("file", row.get("step"))))
+    print(f"{place}\t{printable(row['class'])}\t{max(row['probabilities'].values()):.4f}", flush=True)
 
 
 def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
@@ -209,6 +210,7 @@ def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     has_all = len(names) <= MOST_COLUMNS
     columns = [str(number) for number in range(len(names))] if has_all else ["most often taken for"]
@@ -219,5 +221,5 @@ def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
         mistake = f"{names[mistakes.index(max(mistakes))]} ({max(mistakes)})" if any(mistakes) else "-"
         cells = [str(count) for count in counts] if has_all else [mistake]
         title = name if name == str(number) else f"{number} {name}"
-        table.add_row(title, *cells, "-" if recall is None else f"{recall:.1f}")
+        table.add_row(*(Text(printable(text)) for text in (title, *cells)), "-" if recall is None else f"{recall:.1f}")
     Console().print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.examples import Problems
+from auxrnn.files import printable
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How the names of pictures end, in lower case; the format of a file is told from its content."""
@@ -61,11 +62,6 @@ def has_pictures(folder: Path, *, has_labels: bool = True) -> bool:
         not is_folder and len(names) > has_labels and names[-1].lower().endswith(PICTURE_SUFFIXES)
         for names, is_folder in islice(_walk(folder, []), MOST_LOOKED_AT)
     )
-
-
-def printable(text: str | Path) -> str:
-    """Return a name on one line that every terminal can show."""
-    return "".join(character if character.isprintable() else "?" for character in str(text))
 
 
 def _walk(folder: Path, errors: list[OSError]) -> Iterator[tuple[Names, bool]]:

@@ -71,7 +71,7 @@ class Display:
         if self.seconds_done and self.left:
             elapsed = time.monotonic() - self.began
             line += f"  ({describe_seconds(elapsed * sum(self.left.values()) / self.seconds_done)} left)"
-        self.console.print(line, highlight=False, soft_wrap=True)
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _find_status(run_folder: Path) -> str:

@@ -30,9 +30,9 @@ from auxrnn.data.examples import (
     refusing_damage,
     to_label,
 )
-from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, count_channels, fit_channels
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import printable
 
 Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]

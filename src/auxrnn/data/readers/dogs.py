@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Shaped
 
 from auxrnn.data.examples import Part, Problems, Source, refusing_damage
-from auxrnn.data.folders import Names, Tree, find_pictures, printable
+from auxrnn.data.folders import Names, Tree, find_pictures
 from auxrnn.data.readers.image_folder import Album, ImageOptions, Picture, album_source
+from auxrnn.files import printable
 
 IMAGES = "Images"
 LISTS: dict[Part, str] = {"train": "lists/train_list.mat", "test": "lists/test_list.mat"}

@@ -18,11 +18,12 @@ import numpy as np
 from jaxtyping import UInt8
 
 from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Problems, Source, Understood
-from auxrnn.data.folders import Names, Tree, find_pictures, printable
+from auxrnn.data.folders import Names, Tree, find_pictures
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.pictures import PictureHeader, decode, draw_crop, read_header, resize
 from auxrnn.errors import UsageError
+from auxrnn.files import printable
 
 MOST_SIDE = 10_000
 UNLABELED: Part = "unlabeled"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, refusing_damage, to_label
-from auxrnn.data.folders import printable
 from auxrnn.data.formats import Format, TextFormat, kind_of
 from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, read_names
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import printable
 
 TABLE_SUFFIXES: tuple[str, ...] = tuple(KINDS)
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
