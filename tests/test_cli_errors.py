@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from safetensors.torch import load_file
 
+from auxrnn import runs
 from command import TINY, TWO_AND_TWO, call, files_below, train
 
 DIGITS = ["train", "digits", *TINY, *TWO_AND_TWO]
@@ -329,3 +330,29 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_a_checkpoint_that_is(
     assert_one_sentence(result, 1, "not a finite number at update 2 of phase pretrain", path, "smaller --lr")
     assert all(tensor.isfinite().all() for tensor in load_file(path).values())
     assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_splits_that_were_drawn_and_are_gone_are_missed_rather_than_drawn_again(tmp_path):
+    label_N = np.arange(80) % 2
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).random((80, 20)), y=label_N)
+    result = call("train", tmp_path / "data.npz", *TINY, *TWO_AND_TWO, "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    (tmp_path / "run" / "splits.json").unlink()
+    result = call("evaluate", tmp_path / "run")
+    assert result.code == 1
+    assert "splits.json is missing or damaged" in result.err
+
+
+@pytest.mark.parametrize("error", [RuntimeError("[enforce fail] can't allocate memory: you tried"), MemoryError()])
+def test_memory_that_is_used_up_is_said_in_one_sentence(error, monkeypatch, tmp_path):
+    def fail(*_args):
+        raise error
+
+    monkeypatch.setattr(runs, "train_or_resume", fail)
+    result = call("train", "digits", *TINY, *TWO_AND_TWO, "--out", tmp_path / "run")
+    assert result.code == 1
+    assert result.err.splitlines()[-1] == "auxrnn: out of memory; use a smaller batch or window"
+
+
+def test_help_of_a_command_can_be_asked_for_by_its_name():
+    assert call("help", "evaluate").out == call("evaluate", "--help").out

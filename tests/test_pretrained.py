@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from auxrnn.config import unflatten
@@ -139,3 +140,26 @@ def assert_refused(words, source, parts, folder):
     for part in parts:
         assert part in result.err
     assert files_below(folder) == before
+
+
+def test_a_first_phase_on_data_that_has_changed_since_is_refused_before_anything_is_made(tmp_path):
+    rng = np.random.default_rng(0)
+    data = tmp_path / "data.npz"
+    np.savez(data, x=rng.random((60, 30)), y=np.arange(60) % 2)
+    train(tmp_path / "first", *FIRST, "--train-steps", "0", data=data)
+    np.savez(data, x=rng.random((60, 30)), y=np.arange(60) % 2)
+    words = [*TINY, *FIRST, "--train-steps", "1", "--pretrained", tmp_path / "first", "--out", tmp_path / "second"]
+    result = call("train", data, *words)
+    assert result.code == 2
+    assert "was pretrained on other data" in result.err
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_first_phase_whose_checkpoints_are_gone_is_refused(reconstructing, tmp_path):
+    source = shutil.copytree(reconstructing, tmp_path / "first")
+    shutil.rmtree(source / "checkpoints")
+    words = [*TINY, *FIRST, "--train-steps", "1", "--pretrained", source, "--out", tmp_path / "second"]
+    result = call("train", "digits", *words)
+    assert result.code == 2
+    assert "has no whole checkpoint" in result.err
+    assert not (tmp_path / "second").exists()

@@ -135,7 +135,7 @@ def find_targets(segments: Segments) -> Bool[Tensor, "M S"]:
 def segment_positions(segments: Segments, *, order: Order) -> Int[Tensor, "M S1"]:
     """Return the positions of each segment's tokens in the order in which they are decoded: one more than targets.
 
-    Rows of shorter segments go on beyond their end; their last entries are undefined.
+    Rows of shorter segments go on beyond their end; `find_targets` masks these entries.
     """
     step_1S = torch.arange(int(segments.length_M.max()) + 1, device=segments.start_M.device)[None]
     if order == "forward":

@@ -54,7 +54,7 @@ class DataConfig:
     unlabeled: Path | None = None
     """More sequences of the same kind, without labels, for pretraining."""
     image_size: int | None = None
-    """Pixels a side that images are averaged down to; your own images of any size are squeezed to it."""
+    """Side in pixels that images are downsampled to; your own images of any size become squares of it."""
     enlarge_to: int | None = None
     """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 approximates the
     paper's)."""
@@ -63,9 +63,10 @@ class DataConfig:
     permutation: str = "auxrnn-1"
     """Name of pmnist's fixed permutation; the same name is the same permutation everywhere."""
     text_column: str | None = None
-    """Column of a table that holds the text, by name or number; title+body joins two (default: the obvious one)."""
+    """Column of a table that holds the text, by name or number; title+body joins two (default: one
+    with a usual name, such as text or review)."""
     label_column: str | None = None
-    """Column of a table that holds the label, by name or number (default: the obvious one)."""
+    """Column of a table that holds the label, by name or number (default: one with a usual name, such as label)."""
     tokens: Literal["characters", "bytes"] = "characters"
     """What a step of a text is: a character, or a byte of its UTF-8."""
     alphabet_size: int = 500
@@ -73,7 +74,7 @@ class DataConfig:
     max_length: int | None = None
     """Steps of a text or series that are read, from its start (default: all; dbpedia 1014)."""
     read_backward: bool = False
-    """Read texts from their end, as Zhang et al. do."""
+    """Read texts from their end, as the char-CNN's authors do (Zhang et al., 2015)."""
     train_examples: int | None = None
     """Train on a seeded, stratified subset of this many examples."""
     label_fraction: float = 1.0
@@ -186,7 +187,8 @@ class ObjectiveConfig:
     """Last steps that the classification loss reaches; full is back-propagation through the whole sequence.
     auto: full up to 1,000 steps or where the time allows it, else 300."""
     auxiliary_window: Window | Auto = 300
-    """Main steps that the auxiliary loss reaches left of the anchor (reconstruct) or at a time (predict), or full."""
+    """Steps of the main network that the gradient of the auxiliary loss goes back: before the anchor (reconstruct); for
+    predict it is cut every so many steps. full cuts nothing."""
     auxiliary_weight: float = 1.0
     """Weight of the auxiliary loss in joint training."""
     normalize_auxiliary: bool = False
@@ -212,11 +214,12 @@ class ScheduleConfig:
     """How long each phase lasts and how it learns (sections 3.3 and 4.1)."""
 
     pretrain_steps: int | None = None
-    """Updates on the auxiliary loss alone (default: 500, a length that fits a desk; 0 without an objective)."""
+    """Updates on the auxiliary loss alone (default: planned from the minutes; 500 if another length is given; 0 without
+    an objective)."""
     pretrain_epochs: float | None = None
     """The same in passes over the training data; the paper takes 100."""
     train_steps: int | None = None
-    """Updates with labels (default: 1000, a length that fits a desk); 0 pretrains only."""
+    """Updates with labels (default: planned from the minutes; 1000 if another length is given); 0 pretrains only."""
     train_epochs: float | None = None
     """The same in passes over the training data; the paper takes 1000."""
     joint: bool = True
@@ -226,18 +229,18 @@ class ScheduleConfig:
     optimizer: OptimizerName = "rmsprop"
     """How gradients become updates: rmsprop (the paper's), adam (tensor2tensor's), sgd (with momentum), adadelta."""
     lr: float = 1e-3
-    """Learning rate at the start of each phase; pretraining halves it once, halfway."""
+    """Learning rate at the start of each phase."""
     lr_schedule: LRSchedule | None = None
-    """How the learning rate changes in each phase: cosine (to zero), halving, or inverse-sqrt (with the root of the
-    updates). default: inverse-sqrt with a warm-up, halving without."""
+    """How the learning rate changes in each phase: cosine (to zero), halving (in pretraining once, halfway), or
+    inverse-sqrt (with the root of the updates). The paper's recipe: inverse-sqrt with a warm-up, halving without."""
     warmup_steps: int = 0
     """Updates in which the learning rate rises to --lr (cosine: at most a tenth of the phase)."""
     lr_halving_epochs: float = 300.0
-    """Passes over the data after which training with labels halves its learning rate, again and again."""
+    """With halving: passes over the data after which training with labels halves its rate, again and again."""
     clip_norm: float = 1.0
     """Largest norm of the whole gradient; 0 clips nothing."""
     label_smoothing: float = 0.0
-    """Part of the probability that the classification loss wants spread over all classes."""
+    """Part of the target probability that is spread evenly over all classes."""
 
     def __post_init__(self) -> None:
         for phase in ("pretrain", "train"):

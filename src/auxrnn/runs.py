@@ -46,7 +46,7 @@ RUN_FORMAT = 2
 """Raised by one when a run folder can no longer be read by the version before."""
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
-# Settings that matter only once labels are used, and so have their defaults in a pretraining; then those that do not.
+# What does not matter in pretraining: settings that become their defaults there, and those that become other values.
 OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
 WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks.
@@ -124,8 +124,7 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
     if card.checksum is not None and card.checksum != dataset.checksum:
         # Its splits would mean other examples.
         raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")
-    if not path.exists():
-        # Nothing was drawn.
+    if not path.exists() and not is_drawn(dataset.table, config.data):
         return Prepared(card, divide(dataset.table, config.data, seed=config.seed), is_drawn=False)
     try:
         values = json.loads(path.read_text())
@@ -366,8 +365,8 @@ def first_phase(config: RunConfig) -> RunConfig | None:
     return change(config, **{name: usual[name] for name in OF_LABELS} | WITHOUT_LABELS)
 
 
-def check_pretrained(config: RunConfig, source: Path) -> None:
-    """Refuse a run whose pretraining is not that of this config, or that is not finished, or went beyond it."""
+def check_pretrained(config: RunConfig, card: ModelCard, source: Path) -> None:
+    """Refuse a run whose pretraining is not that of this config and data, is not finished, or went beyond it."""
     wanted, found = first_phase(config), read_config(source)
     if wanted is None:
         raise UsageError("--pretrained is for a run with pretraining; give --pretrain-steps and an objective")
@@ -378,12 +377,16 @@ def check_pretrained(config: RunConfig, source: Path) -> None:
         if name not in WITHOUT_EFFECT and value != theirs[name]:
             rule = "a first phase can only be shared by runs that pretrain alike"
             raise UsageError(f"{name} is {value} here and {theirs[name]} in {source}; {rule}")
+    if read_card(source).checksum not in (None, card.checksum):
+        raise UsageError(f"{source} was pretrained on other data, or the data has changed; pretrain again")
+    if load_newest(source / "checkpoints") is None:
+        raise UsageError(f"{source} has no whole checkpoint to take the pretraining from; pretrain again")
 
 
 def _adopt(folder: Path, source: Path) -> None:
     """Put the end of another run's pretraining into the folder of a run to be, as its own newest checkpoint."""
     tensors = newest_path(source / "checkpoints")
-    assert tensors is not None, "a finished run has a checkpoint"
+    assert tensors is not None, "see check_pretrained"
     write_aside(folder / "metrics.jsonl", (source / "metrics.jsonl").read_bytes())
     # The values come last: without them the tensors do not count, and the run would pretrain by itself.
     for path in (tensors, tensors.with_suffix(".json")):

@@ -160,7 +160,7 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code; mistakes and failures become one sentence on stderr."""
-    words = list(argv) if argv and argv[0] != "help" else ["--help"]
+    words = list(argv) if argv and argv[0] != "help" else [*argv[1:], "--help"]
     try:
         code = _parse(words)()
         return (code or 0) if argv else 2
@@ -175,8 +175,12 @@ def run(argv: Sequence[str]) -> int:
         where = error.filename or "a file"
         say(f"auxrnn: {where} cannot be read or written ({error.strerror}); check the disk and permissions")
         return 1
-    except (RunError, MemoryError) as error:
-        say(f"auxrnn: {str(error) or 'out of memory; use a smaller batch or window'}")
+    except (RuntimeError, MemoryError) as error:
+        is_ours = isinstance(error, RunError | MemoryError)
+        # Torch tells that memory is used up by a RuntimeError with a long text.
+        if not is_ours and "memory" not in str(error):
+            raise
+        say(f"auxrnn: {(is_ours and str(error)) or 'out of memory; use a smaller batch or window'}")
         return 1
     except KeyboardInterrupt:
         say("auxrnn: stopped")
@@ -191,7 +195,7 @@ def _parse(words: Sequence[str]) -> Callable[[], int | None]:
     except CycloptsError as error:
         raise UsageError(_describe_mistake(error)) from error
     except ValueError as error:
-        # A config refuses values that it cannot be made of.
+        # Config dataclasses raise it for values that are not allowed.
         raise UsageError(str(error)) from error
     return partial(command, *bound.args, **bound.kwargs)
 
@@ -233,6 +237,8 @@ def _add_layers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollec
     flags = {name: argument.convert() for name, argument in leaves.items() if argument.tokens}
     file = _read_file(flags)
     values = _find_values(flags, file)
+    if (values | flags).get("objective") == "none" and file.get("objective", "none") != "none":
+        say(f"ignoring the objective and the pretraining of {flags['config']}")
     if not (flags | values).get("data"):
         raise UsageError("DATA is missing; name a dataset, such as digits or mnist, or give the path of your own files")
     _check_effects(flags, file, values["model"])
@@ -284,8 +290,6 @@ def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
     if (values | flags).get("objective") == "none":
         # A file's pretraining is for its own objective.
         dropped |= {"pretrain_steps", "pretrain_epochs"}
-        if file.get("objective", "none") != "none":
-            say(f"ignoring the objective and the pretraining of {flags['config']}")
     return {name: value for name, value in values.items() if name not in dropped}
 
 

@@ -90,8 +90,8 @@ def fetch(name: str, *, data_dir: Path | None = None) -> None:
 def check(config: DataConfig, *, json: Json = False) -> int:
     """Say what is in a file or folder and what is wrong with it.
 
-    Everything that is wrong is listed by file and line. The exit code is 1 if training would fail. The options are
-    those of `auxrnn train`, with the same meaning.
+    Everything that is wrong is listed by file and line. The exit code is 1 if training would fail. Takes the data
+    options of `auxrnn train`.
 
     Examples:
         auxrnn data check reviews.csv --label-column stars
@@ -110,7 +110,7 @@ def check(config: DataConfig, *, json: Json = False) -> int:
 def show(config: DataConfig, *, out: Path = Path("data.png")) -> None:
     """Draw some examples as they are and as a network reads them.
 
-    The options are those of `auxrnn train`, with the same meaning.
+    Takes the data options of `auxrnn train`.
 
     Args:
         out: Picture to write.

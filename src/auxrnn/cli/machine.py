@@ -151,7 +151,7 @@ def _print_costs(facts: dict[str, Any]) -> None:
 
 @command(MACHINE)
 def bench(*, json: Json = False) -> None:
-    """Measure the speed of the LSTM beside torch's own.
+    """Compare the speed of the fused LSTM with PyTorch's.
 
     Takes half a minute. Compares a forward pass over 784 steps, a forward and backward pass over 300, and single
     steps of one sequence, with 128 sequences and 128 hidden units; the fastest of 15 rounds counts. All must give

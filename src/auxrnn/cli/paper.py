@@ -80,10 +80,10 @@ def reproduce(
         scale: How large: smoke (seconds), desk (hours on two cores), full (the paper's lengths and sizes with the fast
             recipe, days on two cores) or paper (the published settings).
         workers: Runs at a time, with one thread each.
-        seeds: Seeds of every number (default: as the scale says).
+        seeds: Number of seeds of each table entry (default: as the scale says).
         runs: Folder for checkpoints and weights; an interrupted command continues from there.
         results: Folder for records and tables; a run that has its record in RESULTS/SCALE/records is not repeated.
-        list: Show all experiments: their runs, what is done, and the time of what is left here.
+        list: Show all experiments: their runs, what is done, and the estimated time of the rest on this machine.
 
     Examples:
         auxrnn reproduce --list
@@ -260,7 +260,7 @@ def report(
     tables: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Make one HTML page of all that was reproduced.
+    """Build one HTML page of all reproduced results.
 
     It shows all tables and figures with our numbers beside the paper's, which claims hold, and what each cost. It
     is made from the records alone, opens offline and needs no other file.

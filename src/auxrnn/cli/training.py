@@ -37,13 +37,13 @@ def train(
     """Train a network on a dataset or on your own files.
 
     This may be an r-LSTM, a p-LSTM, or any system the paper compares with. Without a length it plans for ten
-    minutes: it compares an LSTM with an r-LSTM on a validation split, trains the better one, and keeps the weights
-    that were best there.
+    minutes: short trials compare two readouts of an LSTM and then an r-LSTM on a validation split, the best is
+    trained, and the weights that did best on that split are kept.
 
-    --recipe fast, the default, uses Adam with warm-up and cosine decay, gates initialized with memories of all lengths,
-    batches of 64, and an auxiliary loss in units of the data's variance. The defaults below are its values; those that
-    say auto are chosen from the data. --recipe paper uses the paper's settings, and --config paper also its length, 100
-    and 1,000 epochs. --model NAME --help shows the options and defaults of another model.
+    --recipe fast, the default, uses Adam with warm-up and cosine decay, gate biases for a range of time scales
+    (chrono), batches of 64, and an auxiliary loss divided by that of a constant prediction. The defaults below are its
+    values; those that say auto are chosen from the data. --recipe paper uses the paper's settings, and --config paper
+    also its length, 100 and 1,000 epochs. --model NAME --help shows the options and defaults of another model.
 
     Ctrl-C stops the training and keeps a checkpoint; `auxrnn resume` continues from it. `auxrnn data check PATH` says
     beforehand how your files are understood and what is wrong with them.
@@ -52,8 +52,8 @@ def train(
         out: Run folder to create (default: runs/DATA-MODEL-1, or the next free number).
         minutes: Minutes that the run may take; its length is planned from measured updates (default: 10 with the fast
             recipe, unless a number of steps or epochs is given).
-        pretrained: Take the pretraining from this run, which has the same settings and --train-steps 0; the result is
-            the same.
+        pretrained: Reuse the pretraining of this run instead of repeating it: a run of 0 train steps on the same data
+            and with the same pretraining settings, sampling steps included.
 
     Examples:
         auxrnn train digits                              handwritten digits, bundled
@@ -71,21 +71,21 @@ def train(
         auxrnn train Heartbeat_TRAIN.ts                  time series (UCR/UEA)
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
     """
-    from auxrnn import runs
     from auxrnn.planning import plan
+    from auxrnn.runs import check_free, check_pretrained, claim, create, open_session, settle
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
-    config = runs.settle(run)
+    config = settle(run)
     if out is not None:
-        runs.check_free(out)
+        check_free(out)
     dataset = load_data(config.data)
     config, prepared = plan(config, dataset, minutes=minutes, say=say)
     if pretrained is not None:
-        runs.check_pretrained(config, pretrained)
-    with runs.claim(out or _default_folders(config)) as folder:
-        session = runs.open_session(config, dataset, prepared, folder)
+        check_pretrained(config, prepared.card, pretrained)
+    with claim(out or _default_folders(config)) as folder:
+        session = open_session(config, dataset, prepared, folder)
         _check_memory(session)
-        runs.create(config, prepared, folder, pretrained=pretrained)
+        create(config, prepared, folder, pretrained=pretrained)
         _announce_data(session, dataset, prepared)
         _announce(session, minutes=minutes)
         return _train_to_end(session, folder, is_json=json)

@@ -168,10 +168,10 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
             if session.should_stop() and not is_end:
                 _save(session, clock.stamp(position), optimizer)
                 return False
-        position = clock.stamp(Position(position.phase_index + 1, best_accuracy=position.best_accuracy))
+        last, position = position, clock.stamp(Position(position.phase_index + 1, best_accuracy=position.best_accuracy))
         optimizer = make_optimizer(session.config.schedule.optimizer, session.network, lr=phase.lr)
     if session.phases[-1].is_supervised:
-        _record_result(session, clock)
+        _record_result(session, last, clock)
     return True
 
 
@@ -256,7 +256,7 @@ def _record_evaluation(session: Session, position: Position, clock: Clock) -> di
     return scores
 
 
-def _record_result(session: Session, clock: Clock) -> None:
+def _record_result(session: Session, last: Position, clock: Clock) -> None:
     """Evaluate the test split with the best weights on the validation split, which are those that will be used."""
     if session.splits.validation is None:
         return
@@ -269,7 +269,6 @@ def _record_result(session: Session, clock: Clock) -> None:
         scores |= _score(session, "test", session.splits.test, session.phases[-1])
     if session.folder is not None:
         session.network.load_state_dict(final)
-    last = Position(len(session.phases) - 1, session.phases[-1].num_steps)
     session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | clock.read())
     session.recorder.flush()
 
