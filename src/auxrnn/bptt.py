@@ -70,22 +70,24 @@ def final_states_and_mean(
 def states_at(
     encoder: Encoder, x_BT: Steps, windows: Sequence[GradientWindow], *, first_B: Int[Tensor, " B"] | None = None
 ) -> list[RNNState]:
-    """Return the states of each window: one pass over the sequences without a graph, one over each set of windows."""
+    """Return the states of each window: one pass over the sequences without a graph, one over each set of windows.
+
+    A window that covers the whole sequence needs no pass of its own: the first one then has a graph.
+    """
     num_columns = x_BT.shape[1]
-    reaches = [num_columns if each.window == "full" else each.window for each in windows]
-    # The columns after which the graphs begin; with a whole graph, the queried columns themselves.
-    before = [
-        each.column_M if reach >= num_columns else (each.column_M - reach).clamp(min=-1)
-        for each, reach in zip(windows, reaches, strict=True)
-    ]
+    reaches = [num_columns if window.window == "full" else window.window for window in windows]
+    columns = []
+    for window, reach in zip(windows, reaches, strict=True):
+        # The state before a window's first step; of a window that covers everything, the queried state itself.
+        columns.append(window.column_M if reach >= num_columns else (window.column_M - reach).clamp(min=-1))
     with torch.set_grad_enabled(torch.is_grad_enabled() and max(reaches) >= num_columns):
-        query = StateQuery(torch.cat([each.row_M for each in windows]), torch.cat(before) + 1)
-        state = encoder.states_at(x_BT, encoder.initial_state(x_BT.shape[0]), query, begin_B=first_B)
-    sizes = [len(column_M) for column_M in before]
-    starts = [RNNState(*parts) for parts in zip(*(torch.split(part, sizes, dim=1) for part in state), strict=True)]
+        query = StateQuery(torch.cat([window.row_M for window in windows]), torch.cat(columns) + 1)
+        states = encoder.states_at(x_BT, encoder.initial_state(x_BT.shape[0]), query, begin_B=first_B)
+    sizes = [len(window.row_M) for window in windows]
+    starts = [RNNState(*parts) for parts in zip(*(torch.split(part, sizes, dim=1) for part in states), strict=True)]
     return [
-        start if reach >= num_columns else _forward_windows(encoder, x_BT, each, _cut(start), first_B)
-        for each, reach, start in zip(windows, reaches, starts, strict=True)
+        start if reach >= num_columns else _forward_windows(encoder, x_BT, window, _cut(start), first_B)
+        for window, reach, start in zip(windows, reaches, starts, strict=True)
     ]
 
 

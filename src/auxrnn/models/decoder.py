@@ -21,7 +21,10 @@ FeedbackRule = Callable[[Float[Tensor, "M O"], Float[Tensor, " M"]], Tensor]
 
 
 class Sampling(NamedTuple):
-    """Which input tokens are true, the first always; the others are what the decoder predicted, by a uniform draw."""
+    """Which input tokens are true, the first always; the others are what the decoder predicted.
+
+    Of a step's output, the uniform draw of that step chooses the token to feed back at the next one.
+    """
 
     is_true_MS: Bool[Tensor, "M S"]
     uniform_MS: Float[Tensor, "M S"]

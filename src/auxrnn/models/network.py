@@ -80,9 +80,10 @@ class Network(nn.Module):
         true_probability: float = 1.0,
         is_training: bool = True,
     ) -> Losses:
-        """Return the losses that `terms` names, ready for `backward`; both share one pass over the batch.
+        """Return the losses that `terms` names, ready for `backward`.
 
-        `true_probability` is that of scheduled sampling. Outside of training nothing is dropped and no token sampled.
+        Both share one pass over the batch, unless the readout is `mean`. `true_probability` is that of scheduled
+        sampling. Outside of training nothing is dropped and no token sampled.
         """
         segments, windows = None, []
         if terms.is_auxiliary:
