@@ -18,8 +18,8 @@ MEGABYTE = 1_000_000
 
 def measure_cost(*words):
     """Let a process of its own tell the cost: memory that an earlier step held and freed would hide what is taken."""
-    command = [sys.executable, "-m", "auxrnn", "cost", "needle", *map(str, words), "--train-steps", "2", "--json"]
-    done = subprocess.run([*command, "--threads", "1"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "auxrnn", "cost", "needle", "--recipe", "paper", *map(str, words)]
+    done = subprocess.run([*command, "--train-steps", "2", "--threads", "1", "--json"], capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
