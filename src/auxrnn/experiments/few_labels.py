@@ -59,6 +59,6 @@ def show(results: Results) -> Shown:
         for count, row in itertools.product(counts[:-1], (R, P)):
             text, column = f"On {dataset} with {count:,} labels the {row} beats the LSTM", _column(dataset, count)
             claims.append(results.claim(text, (row, column), (LSTM, column), is_ours=True))
-    text = "With 1,000 labels of MNIST the LSTM classifies {} % correctly, the r-LSTM {} % and the p-LSTM {} %."
+    text = "Test accuracy in % with 1,000 labels of MNIST: LSTM {}, r-LSTM {}, p-LSTM {}."
     finding = results.tell(text, *((row, _column(MNIST, 1000)) for row in SYSTEMS))
     return Shown(grids, charts, claims, finding)
