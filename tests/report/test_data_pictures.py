@@ -18,7 +18,7 @@ from auxrnn.report.data_pictures import (
     MOST_STEPS,
     NUM_CELLS,
     NUM_LAST,
-    Shown,
+    ShownExample,
     choose_steps,
     clean,
     image_figure,
@@ -32,16 +32,18 @@ ODD = "\u6f22\u5b57 $\\frac$ \U0001f600\x00\x1b\n\u202e\ud800" + "ab c " * 100
 
 def make_images(count, height, width, channels=1):
     rng = np.random.default_rng(5)
-    return [Shown(str(index), rng.random((height * width, channels), np.float32)) for index in range(count)]
+    return [ShownExample(str(index), rng.random((height * width, channels), np.float32)) for index in range(count)]
 
 
 def make_series(*lengths, channels=3):
     rng = np.random.default_rng(6)
-    return [Shown(f"{length} steps", rng.normal(size=(length, channels)).astype(np.float32)) for length in lengths]
+    return [
+        ShownExample(f"{length} steps", rng.normal(size=(length, channels)).astype(np.float32)) for length in lengths
+    ]
 
 
 def make_text(text, *, alphabet="abc "):
-    return Shown("letters", np.array([alphabet.find(letter) % (len(alphabet) + 1) for letter in text]), text)
+    return ShownExample("letters", np.array([alphabet.find(letter) % (len(alphabet) + 1) for letter in text]), text)
 
 
 def colors_of(axes):
@@ -176,7 +178,7 @@ def test_characters_outside_of_the_alphabet_are_marked_and_explained():
 
 
 def test_bytes_are_spelled_where_they_are_letters():
-    shown = Shown("x", np.frombuffer("a\u00e9 \n".encode(), np.uint8), "a\u00e9 \n")
+    shown = ShownExample("x", np.frombuffer("a\u00e9 \n".encode(), np.uint8), "a\u00e9 \n")
     assert [spell(shown, step, is_bytes=True) for step in range(5)] == ["a", "\u00b7", "\u00b7", "\u2423", "\u21b5"]
 
 
@@ -184,7 +186,7 @@ def test_bytes_are_spelled_where_they_are_letters():
     ("text", "letters"), [(None, ["", ""]), ("of another length", ["", ""]), ("a ", ["a", "\u2423"])]
 )
 def test_tokens_without_their_text_are_drawn_without_letters(text, letters):
-    shown = Shown("x", np.array([1, 2]), text)
+    shown = ShownExample("x", np.array([1, 2]), text)
     assert [spell(shown, step, is_bytes=False) for step in range(2)] == letters
 
 
@@ -193,7 +195,7 @@ def test_tokens_without_their_text_are_drawn_without_letters(text, letters):
 @example(ODD, ODD)
 @example(" ", "")
 def test_nothing_that_people_write_leaves_the_picture_or_warns(text, title):
-    shown = Shown(title, np.arange(len(text)) % 71, text)
+    shown = ShownExample(title, np.arange(len(text)) % 71, text)
     figure = text_figure([shown], title=title, unknown=70)
     assert_inside(figure)
 
@@ -232,7 +234,7 @@ def test_what_cannot_be_drawn_becomes_a_box(text, expected):
 
 def test_a_very_long_text_is_cut():
     text = "a\u6f22 " * 10**6
-    figure = text_figure([Shown("x", np.zeros(len(text), np.int64), text)], title="t", unknown=4)
+    figure = text_figure([ShownExample("x", np.zeros(len(text), np.int64), text)], title="t", unknown=4)
     (text,) = (text.get_text() for text in figure.axes[0].texts if text.get_ha() == "left")
     lines = text.splitlines()
     assert len(lines) == 4

@@ -177,8 +177,8 @@ def run(argv: Sequence[str]) -> int:
         return 1
     except (RuntimeError, MemoryError) as error:
         is_ours = isinstance(error, RunError | MemoryError)
-        # Torch tells that memory is used up by a RuntimeError with a long text.
-        if not is_ours and "memory" not in str(error):
+        # Torch reports that memory is used up by a RuntimeError with a long text.
+        if not is_ours and not re.search("out of memory|allocate memory", str(error)):
             raise
         say(f"auxrnn: {(is_ours and str(error)) or 'out of memory; use a smaller batch or window'}")
         return 1

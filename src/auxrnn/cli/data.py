@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from auxrnn.data.datasets import Dataset
     from auxrnn.data.formats import Format
     from auxrnn.data.sequences import Split
-    from auxrnn.report.data_pictures import Shown
+    from auxrnn.report.data_pictures import ShownExample
 
 MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
 SUBCOMMANDS = Group("Subcommands")
@@ -209,16 +209,16 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
     return to_png(series_figure(shown, title=title))
 
 
-def _show(one: "Split", dataset: "Dataset", form: "Format") -> "Shown":
+def _show(one: "Split", dataset: "Dataset", form: "Format") -> "ShownExample":
     import numpy as np
 
     from auxrnn.data.formats import TextFormat
     from auxrnn.data.sequences import NO_LABEL
-    from auxrnn.report.data_pictures import Shown
+    from auxrnn.report.data_pictures import ShownExample
 
     (value_NT, _), (label,), text = one.align(), one.label_N.tolist(), None
     if isinstance(form, TextFormat):
         kept = np.concatenate(list(one.values()))
         text = kept.tobytes().decode(errors="replace") if form.tokens == "bytes" else "".join(map(chr, kept.tolist()))
         text = text[::-1] if form.is_backward else text
-    return Shown("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)
+    return ShownExample("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)

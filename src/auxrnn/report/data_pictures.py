@@ -34,7 +34,7 @@ VISIBLE = {" ": "\u2423", "\n": "\u21b5", "\r": "\u21b5", "\t": "\u21e5"}
 UNKNOWN_GROUND = "#fdebd8"
 
 
-class Shown(NamedTuple):
+class ShownExample(NamedTuple):
     """One example to draw."""
 
     title: str
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
 
 @matplotlib.rc_context(theme.STYLE)
 def image_figure(
-    shown: Sequence[Shown], *, size: tuple[int, int], order_T: Int[np.ndarray, " T"] | None, title: str
+    shown: Sequence[ShownExample], *, size: tuple[int, int], order_T: Int[np.ndarray, " T"] | None, title: str
 ) -> Figure:
     """Draw up to 8 images of a height and width, and beside each its pixels in the order in which they are read.
 
@@ -97,7 +97,7 @@ def _to_colors(value_TD: Float32[np.ndarray, "T D"]) -> Float32[np.ndarray, "T C
 
 
 @matplotlib.rc_context(theme.STYLE)
-def series_figure(shown: Sequence[Shown], *, title: str) -> Figure:
+def series_figure(shown: Sequence[ShownExample], *, title: str) -> Figure:
     """Draw up to 8 series of any lengths, their channels as curves on one scale; they end together, as in a batch."""
     examples = _choose(shown)
     num_channels = examples[0].value_T.shape[1]
@@ -124,7 +124,7 @@ def series_figure(shown: Sequence[Shown], *, title: str) -> Figure:
 
 
 @matplotlib.rc_context(theme.STYLE)
-def text_figure(shown: Sequence[Shown], *, title: str, unknown: int | None = None) -> Figure:
+def text_figure(shown: Sequence[ShownExample], *, title: str, unknown: int | None = None) -> Figure:
     """Draw up to 8 texts, and below each its first and last steps with their tokens.
 
     `unknown` is the token that all characters outside of the alphabet share; their steps are marked. None for bytes.
@@ -147,7 +147,7 @@ def text_figure(shown: Sequence[Shown], *, title: str, unknown: int | None = Non
     return figure
 
 
-def _draw_steps(axes: Axes, example: Shown, *, unknown: int | None, top: float) -> None:
+def _draw_steps(axes: Axes, example: ShownExample, *, unknown: int | None, top: float) -> None:
     for cell, step in enumerate(choose_steps(len(example.value_T))):
         if step is None:
             axes.text(cell + 0.5, top + 1.2, ELLIPSIS, color=theme.color("muted"), ha="center")
@@ -169,7 +169,7 @@ def choose_steps(num_steps: int) -> list[int | None]:
     return [*range(NUM_CELLS - 1 - NUM_LAST), None, *range(num_steps - NUM_LAST, num_steps)]
 
 
-def spell(example: Shown, step: int, *, is_bytes: bool) -> str:
+def spell(example: ShownExample, step: int, *, is_bytes: bool) -> str:
     """Return the letter of a step; none where the text does not have a character per step."""
     if is_bytes:
         letter = chr(int(example.value_T[step]))
@@ -179,7 +179,7 @@ def spell(example: Shown, step: int, *, is_bytes: bool) -> str:
     return VISIBLE.get(example.text[step]) or clean(example.text[step])
 
 
-def _choose(shown: Sequence[Shown]) -> Sequence[Shown]:
+def _choose(shown: Sequence[ShownExample]) -> Sequence[ShownExample]:
     if not shown:
         raise ValueError("there are no examples to draw; give at least one")
     return shown[:MOST_EXAMPLES]
@@ -197,7 +197,7 @@ def _look(channel: int) -> tuple[str, str]:
     return f"channel {channel + 1}" if channel == 0 else str(channel + 1), theme.color(theme.series(channel))
 
 
-def _name_example(axes: Axes, example: Shown) -> None:
+def _name_example(axes: Axes, example: ShownExample) -> None:
     """Write the class of an example above it, and how many steps it has on the right."""
     num_steps = len(example.value_T)
     axes.set_title(_cut(example.title, TITLE_LETTERS), color=theme.color("ink"), pad=5)
