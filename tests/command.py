@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn import cli
+from auxrnn.files import digest, read_sums, write_sums
 
 TINY = [
     "--hidden-size", "4", "--embedding-size", "4", "--head-size", "8", "--train-examples", "40", "--batch-size", "20",
@@ -47,3 +48,9 @@ def train(folder, *words, data="digits"):
 def files_below(folder):
     """Give all files and folders below a folder, hidden ones too."""
     return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))
+
+
+def rewrite(path, content):
+    """Write a file of a run folder otherwise, with the checksum that belongs to it."""
+    path.write_text(content)
+    write_sums(path.parent, read_sums(path.parent) | {path.name: digest(content)})

@@ -21,10 +21,11 @@ from sklearn.metrics import f1_score
 
 from auxrnn import cli, runs
 from auxrnn.config import FIELDS, DataConfig, RunConfig, flatten, read_toml, unflatten
-from command import TINY, TWO_AND_TWO, Result, call, files_below, parse_train, train
+from command import TINY, TWO_AND_TWO, Result, call, files_below, parse_train, rewrite, train
 
 GOLDEN = Path(__file__).parent / "golden" / "flags.json"
-FILES_OF_A_RUN = {"config.json", "environment.json", "model.json", "metrics.jsonl", "checkpoints", "model.safetensors"}
+FILES_OF_A_RUN = {"config.json", "environment.json", "model.json", "sums.json"}
+FILES_OF_A_RUN |= {"metrics.jsonl", "checkpoints", "model.safetensors"}
 NUM_PICTURES = 12
 COMMANDS = [name for name in cli.app if not name.startswith("-")]
 
@@ -371,7 +372,7 @@ def test_a_run_with_another_head_takes_the_encoder_alone(finished, tmp_path):
 def test_resume_uses_the_number_of_threads_of_the_run(finished, tmp_path):
     folder = shutil.copytree(finished[0], tmp_path / "run")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"threads": 2}))
+    rewrite(folder / "config.json", json.dumps(config | {"threads": 2}))
     # Only the last file is missing: two threads on busy cores take long to train.
     (folder / "model.safetensors").unlink()
     assert torch.get_num_threads() == 1

@@ -9,10 +9,11 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from auxrnn import runs
-from command import TINY, TWO_AND_TWO, call, files_below, train
+from auxrnn.files import digest, read_sums, write_sums
+from command import TINY, TWO_AND_TWO, call, files_below, rewrite, train
 
 DIGITS = ["train", "digits", *TINY, *TWO_AND_TWO]
 BOX = set("│╭╮╰╯─|")
@@ -202,7 +203,8 @@ def test_a_folder_that_is_not_a_run_is_named(command, tmp_path):
 def test_a_run_of_another_format_is_refused_with_both_versions(command, damaged):
     values = json.loads((damaged / "config.json").read_text())
     (damaged / "config.json").write_text(json.dumps(values | {"format": 99}))
-    assert_refused([command, damaged], 1, "another version", "run format 99, here 2", folder=damaged)
+    (damaged / "sums.json").unlink()
+    assert_refused([command, damaged], 1, "another version", "run format 99, here 3", folder=damaged)
 
 
 @pytest.mark.parametrize("command", ["resume", "evaluate"])
@@ -225,10 +227,96 @@ def test_damaged_weights_are_named_and_resume_writes_them_again(num_bytes, damag
     path = damaged / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:num_bytes])
-    assert_refused(["evaluate", damaged], 1, f"{path} is damaged", "delete it", "auxrnn resume", folder=damaged)
+    assert_refused(["evaluate", damaged], 1, f"{path} is damaged", f"delete {path}", "auxrnn resume", folder=damaged)
     path.unlink()
     assert call("resume", damaged).code == 0
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("change", [{"seed": 5}, {"optimizer": "adam"}, {"train_steps": 3}, {"hidden_size": 9}])
+@pytest.mark.parametrize("command", ["resume", "evaluate"])
+def test_a_config_that_was_edited_is_refused(command, change, damaged):
+    values = json.loads((damaged / "config.json").read_text())
+    (damaged / "config.json").write_text(json.dumps(values | change, indent=2) + "\n")
+    if command == "resume":
+        (damaged / "model.safetensors").unlink()
+    assert_refused([command, damaged], 1, damaged / "config.json", "edited", "put it back", folder=damaged)
+
+
+FILES = [
+    "config.json",
+    "model.json",
+    "splits.json",
+    "sums.json",
+    "metrics.jsonl",
+    "model.safetensors",
+    "environment.json",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_flipped_bit_in_a_finished_run_is_noticed_and_named(name, damaged):
+    flip_a_bit(damaged / name)
+    assert_refused(["resume", damaged], 1, damaged / name, "damaged", folder=damaged)
+    if name not in ("metrics.jsonl", "environment.json"):
+        assert_refused(["evaluate", damaged], 1, damaged / name, "damaged", folder=damaged)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.json", "splits.json", "sums.json", "environment.json"])
+def test_one_flipped_bit_in_an_unfinished_run_is_noticed_and_named(name, damaged):
+    (damaged / "model.safetensors").unlink()
+    flip_a_bit(damaged / name)
+    assert_refused(["resume", damaged], 1, damaged / name, "damaged", folder=damaged)
+
+
+def test_one_flipped_bit_in_the_record_of_an_unfinished_run_is_said_and_changes_no_weight(damaged, caplog):
+    weights = (damaged / "model.safetensors").read_bytes()
+    (damaged / "model.safetensors").unlink()
+    flip_a_bit(damaged / "metrics.jsonl")
+    assert call("resume", damaged).code == 0
+    assert f"{damaged}/metrics.jsonl is damaged or edited" in caplog.text
+    assert (damaged / "model.safetensors").read_bytes() == weights
+
+
+def flip_a_bit(path):
+    """Flip the lowest bit of the last digit: what changes is still a number, where it is one."""
+    content = bytearray(path.read_bytes())
+    place = max(place for place, byte in enumerate(content) if 48 <= byte < 58)
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_without_its_checksums_a_run_is_not_trusted(damaged):
+    (damaged / "sums.json").unlink()
+    assert_refused(["evaluate", damaged], 1, damaged / "sums.json", "missing", folder=damaged)
+
+
+def test_weights_that_are_not_finite_are_refused(damaged):
+    path = damaged / "model.safetensors"
+    weights = load_file(path)
+    next(iter(weights.values())).view(-1)[0] = float("nan")
+    path.write_bytes(save(weights))
+    write_sums(damaged, read_sums(damaged) | {path.name: digest(path.read_bytes())})
+    assert_refused(["evaluate", damaged], 1, path, "not finite", folder=damaged)
+
+
+@pytest.mark.parametrize("content", ["", "{}\n{}\n", '{"event": "train"}\n', "[" * 100_000])
+def test_a_record_without_a_result_is_named(content, damaged):
+    rewrite(damaged / "metrics.jsonl", content)
+    assert_one_sentence(call("resume", damaged), 1, damaged / "metrics.jsonl", "damaged")
+
+
+def test_going_on_with_another_build_or_another_torch_is_said(damaged):
+    (damaged / "model.safetensors").unlink()
+    values = json.loads((damaged / "environment.json").read_text())
+    assert "byte for byte" not in call("resume", damaged).err
+    (damaged / "model.safetensors").unlink()
+    values |= {"lstm": "fused kernel (other)", "versions": values["versions"] | {"torch": "2.0.0"}}
+    rewrite(damaged / "environment.json", json.dumps(values))
+    said = call("resume", damaged).err
+    assert "torch was 2.0.0 and is" in said
+    assert "the LSTM was fused kernel (other) and is" in said
+    assert "will not be, byte for byte" in said
 
 
 def test_an_unfinished_run_is_not_evaluated(damaged):
@@ -279,9 +367,9 @@ def full_after(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("name", ["environment.json", "splits.json"])
+@pytest.mark.parametrize("name", ["sums.json", "splits.json"])
 def test_a_disk_full_at_the_start_leaves_no_run_folder(name, finished, tmp_path):
-    with full_after((finished / name).stat().st_size - 10):
+    with full_after(400 if name == "sums.json" else (finished / name).stat().st_size - 10):
         assert_refused([*DIGITS, "--out", "run"], 1, "cannot write", name, "free some space", folder=tmp_path)
 
 
@@ -340,7 +428,7 @@ def test_splits_that_were_drawn_and_are_gone_are_missed_rather_than_drawn_again(
     (tmp_path / "run" / "splits.json").unlink()
     result = call("evaluate", tmp_path / "run")
     assert result.code == 1
-    assert "splits.json is missing or damaged" in result.err
+    assert "splits.json is missing, damaged or edited" in result.err
 
 
 @pytest.mark.parametrize("error", [RuntimeError("[enforce fail] can't allocate memory: you tried"), MemoryError()])

@@ -1,24 +1,30 @@
 """Files and folders: atomic writes, checksums, locks between processes, the user's cache, sizes in words."""
 
+import errno
 import hashlib
+import json
 import logging
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from auxrnn.errors import RunError
 
 CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
+SUMS = "sums.json"
+"""Holds the checksums of the files beside it, and one of its own."""
+ASIDE = ".aside"
+"""Ends the names of files that are being written."""
 
 logger = logging.getLogger(__name__)
 
 
 def write_aside(path: Path, content: bytes | str) -> None:
     """Write a file atomically: a crash leaves the old one or the new one, never half of either."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{ASIDE}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -35,6 +41,12 @@ def write_aside(path: Path, content: bytes | str) -> None:
         raise cannot_write(path, error) from error
 
 
+def remove_asides(folder: Path, name: str = "*") -> None:
+    """Remove what a killed process left half-written; the caller holds the lock of whoever writes there."""
+    for path in folder.glob(f".{name}.*{ASIDE}"):
+        path.unlink(missing_ok=True)
+
+
 def cannot_read(path: Path | str, error: OSError) -> RunError:
     """Return the error for a file that cannot be read: why, and what to do."""
     reason = error.strerror or "unknown reason"
@@ -43,7 +55,9 @@ def cannot_read(path: Path | str, error: OSError) -> RunError:
 
 def cannot_write(path: Path, error: OSError) -> RunError:
     """Return an error that says which file could not be written, why, and what to do."""
-    return RunError(f"cannot write {path} ({error.strerror}); free some space there or choose another folder")
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    cure = "free some space there" if is_full else "check that you may write there"
+    return RunError(f"cannot write {path} ({error.strerror}); {cure} or choose another folder")
 
 
 def flush(path: Path) -> None:
@@ -64,35 +78,103 @@ def find_checksum(path: Path | str, kind: str = "sha256") -> str:
         raise cannot_read(path, error) from error
 
 
+def digest(content: bytes | str) -> str:
+    """Return the checksum of some content."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def write_sums(folder: Path, sums: Mapping[str, str]) -> None:
+    """Keep the checksums of some files beside them."""
+    write_aside(folder / SUMS, json.dumps({"files": sums, "sha256": digest(json.dumps(sums))}, indent=1) + "\n")
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Return the checksums that were kept in a folder; none where there are none."""
+    path = folder / SUMS
+    if not path.exists():
+        return {}
+    try:
+        kept = json.loads(path.read_bytes())
+        if kept["sha256"] == digest(json.dumps(kept["files"])):
+            return dict(kept["files"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise damaged(path) from error
+    raise damaged(path)
+
+
+def read_checked(path: Path) -> bytes:
+    """Return a file's content, which must be as its folder's sums say, where there are any."""
+    sums = read_sums(path.parent)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise damaged(path) from error
+    if sums and sums.get(path.name) != digest(content):
+        raise damaged(path)
+    return content
+
+
+def check_sums(folder: Path) -> None:
+    """Refuse a folder in which one of the files is not as its sums say."""
+    for name in read_sums(folder):
+        read_checked(folder / name)
+
+
+def damaged(path: Path) -> RunError:
+    """Return the error for a file of a run folder that is not as it was written."""
+    return RunError(f"{path} is missing, damaged or edited; put it back as it was, or train again into another folder")
+
+
 def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> str:
     """Return the checksum of some files: of their contents, and of their names below the folder they share.
 
-    Contents are read once. The checksum is remembered in the cache for as long as paths, sizes and times of
-    modification stay the same (`appearance`, where the caller knows them already).
+    Contents are read once. The checksum is remembered in the cache for as long as the files look the same
+    (`appearance`, where the caller knows it already).
     """
-    known = cache_dir() / "checksums" / (appearance or find_appearance(files))
-    if known.is_file():
-        return known.read_text().strip()
+    appearance = appearance or find_appearance(files)
+    known = cache_dir() / "checksums" / appearance
+    if (checksum := _recall(known)) is None:
+        try:
+            known.parent.mkdir(parents=True, exist_ok=True)
+            with locked(known.with_suffix(".lock"), waiting_for="reading the same files"):
+                checksum = _recall(known) or checksum_together(files)
+                remove_asides(known.parent, appearance)
+                write_aside(known, f"{checksum} {digest(appearance + checksum)}\n")
+        except OSError as error:
+            raise cannot_write(known.parent, error) from error
+    return checksum
+
+
+def _recall(known: Path) -> str | None:
+    """Return the checksum that was remembered under a name; None if it is not there, or not whole."""
+    try:
+        checksum, proof = known.read_text().split()
+    except (OSError, ValueError):
+        return None
+    return checksum if proof == digest(known.name + checksum) else None
+
+
+def checksum_together(files: Sequence[Path]) -> str:
+    """Read some files and return the checksum of contents and names."""
     names = [os.path.abspath(file) for file in files]  # noqa: PTH100 - many thousands, and Path.absolute is slower
     root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120 - the same
-    digest = hashlib.sha256()
+    total = hashlib.sha256()
     for name in names:
-        digest.update(f"{os.path.relpath(name, root)}\0{find_checksum(name)}\0".encode(errors="surrogateescape"))
-    write_aside(known, digest.hexdigest() + "\n")
-    return digest.hexdigest()
+        total.update(f"{os.path.relpath(name, root)}\0{find_checksum(name)}\0".encode(errors="surrogateescape"))
+    return total.hexdigest()
 
 
 def find_appearance(files: Sequence[Path]) -> str:
-    """Return a digest of the paths of files, their sizes and when they were last modified."""
-    here, digest = Path.cwd(), hashlib.sha256()
+    """Return a digest of what files look like from outside: paths, sizes, places on the disk, times of change."""
+    here, seen = Path.cwd(), hashlib.sha256()
     for file in files:
         try:
             status = os.stat(file)  # noqa: PTH116 - many thousands, and Path.stat is slower
         except OSError as error:
             raise cannot_read(file, error) from error
-        seen = f"{os.path.join(here, file)}\0{status.st_size}\0{status.st_mtime_ns}\0"  # noqa: PTH118 - the same
-        digest.update(seen.encode(errors="surrogateescape"))
-    return digest.hexdigest()
+        looks = (os.path.join(here, file), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)  # noqa: PTH118 - the same
+        seen.update("\0".join(map(str, looks)).encode(errors="surrogateescape") + b"\0")
+    return seen.hexdigest()
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 It holds `config.json`, `environment.json`, `model.json` (what the network must know of its data to be used elsewhere),
 `splits.json` (which rows it was trained and tested on, where these were drawn), `metrics.jsonl`, `checkpoints/` and at
-the end `model.safetensors` (with a validation split, `model-best.safetensors`).
+the end `model.safetensors` (with a validation split, `model-best.safetensors`). `sums.json` has their checksums; a file
+that differs is refused.
 """
 
 import fcntl
@@ -36,15 +37,27 @@ from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import cannot_write, write_aside
+from auxrnn.files import (
+    SUMS,
+    cannot_write,
+    damaged,
+    digest,
+    find_checksum,
+    read_checked,
+    read_sums,
+    remove_asides,
+    write_aside,
+    write_sums,
+)
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
-from auxrnn.training.loop import BEST, Session, save_weights, train
-from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newest_path
+from auxrnn.training.loop import BEST, Session, train
+from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newest_path, remove_old
 
-RUN_FORMAT = 2
+RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
+ENVIRONMENT, METRICS = "environment.json", "metrics.jsonl"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # What does not matter in pretraining: settings that become their defaults there, and those that become other values.
 OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
@@ -127,12 +140,12 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
     if not path.exists() and not is_drawn(dataset.table, config.data):
         return Prepared(card, divide(dataset.table, config.data, seed=config.seed), is_drawn=False)
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(read_checked(path))
         division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
         if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
             raise ValueError("rows that are not there")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(path) from error
     return Prepared(card, division, is_drawn=True)
 
 
@@ -163,7 +176,7 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     if config.patience is not None and splits.validation is None:
         raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")
-    recorder = ListRecorder() if folder is None else FileRecorder(folder / "metrics.jsonl")
+    recorder = ListRecorder() if folder is None else FileRecorder(folder / METRICS)
     return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
@@ -211,14 +224,17 @@ def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: P
     Its config comes last: a folder counts as a run only when all it needs is there.
     """
     card = prepared.card._asdict() | {"format": to_plain(prepared.card.format)}
-    texts = {"environment.json": json.dumps(describe_environment(config), indent=2), CARD: json.dumps(card, indent=2)}
+    values = {ENVIRONMENT: describe_environment(config), CARD: card}
+    texts = {name: json.dumps(one, indent=2) + "\n" for name, one in values.items()}
     if prepared.is_drawn:
-        texts[SPLITS] = json.dumps({name: rows.tolist() for name, rows in prepared.division._asdict().items()})
-    for name, text in texts.items():
-        write_aside(folder / name, text + "\n")
+        rows = {name: rows.tolist() for name, rows in prepared.division._asdict().items()}
+        texts[SPLITS] = json.dumps(rows) + "\n"
+    texts[CONFIG] = json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
+    write_sums(folder, {name: digest(text) for name, text in texts.items()})
     if pretrained is not None:
         _adopt(folder, pretrained)
-    write_aside(folder / CONFIG, json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n")
+    for name, text in texts.items():
+        write_aside(folder / name, text)
 
 
 def remove_half_made(folder: Path) -> None:
@@ -263,13 +279,30 @@ def train_or_resume(session: Session) -> bool:
     """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
     folder = session.folder
     assert folder is not None
+    remove_asides(folder)
+    remove_old(session.checkpoint_folder)
     checkpoint = load_newest(session.checkpoint_folder)
     if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
         raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
     is_done = train(session, checkpoint)
     if is_done:
-        save_weights(session.network, folder / FINAL)
+        _finish(session, folder)
     return is_done
+
+
+def _finish(session: Session, folder: Path) -> None:
+    """Write the weights; the final ones come last, and the checksums of all before them."""
+    kept = ({BEST: session.best} if session.best is not None else {}) | {FINAL: session.network.state_dict()}
+    # The same weights give the same bytes.
+    contents = {
+        name: safetensors.torch.save({key: one.contiguous() for key, one in weights.items()})
+        for name, weights in kept.items()
+    }
+    if sums := read_sums(folder):
+        metrics = {METRICS: find_checksum(folder / METRICS)}
+        write_sums(folder, sums | metrics | {name: digest(content) for name, content in contents.items()})
+    for name, content in contents.items():
+        write_aside(folder / name, content)
 
 
 def is_finished(folder: Path) -> bool:
@@ -293,12 +326,14 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
     card = read_card(folder)
     network = build_network(config, card.spec)
     try:
-        network.load_state_dict(safetensors.torch.load_file(path))
-    except (OSError, SafetensorError) as error:
-        resume = f"delete it and `auxrnn resume {folder}` writes it again"
-        raise RunError(f"{path} is damaged; {resume if weights == 'final' else 'take the final weights'}") from error
+        network.load_state_dict(safetensors.torch.load(read_checked(path)))
+    except (RunError, SafetensorError) as error:
+        cure = f"delete {folder / FINAL}, and `auxrnn resume {folder}` writes it again"
+        raise RunError(f"{path} is damaged; {cure}") from error
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
+    if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
+        raise RunError(f"{path} holds numbers that are not finite; train again into another folder")
     return TrainedRun(config, card, network, weights)
 
 
@@ -308,12 +343,15 @@ def read_config(folder: Path) -> RunConfig:
     if not path.is_file():
         raise UsageError(f"{folder} is not a run (it has no config.json); give a folder that `auxrnn train` made")
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(read_checked(path))
         run_format = values.pop("format")
-        if run_format in (1, RUN_FORMAT):
+        if run_format == RUN_FORMAT and not (folder / SUMS).exists():
+            raise damaged(folder / SUMS)
+        # The first two formats have no checksums.
+        if run_format in (1, 2, RUN_FORMAT):
             return unflatten(values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path) from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(path) from error
     version = f"another version of auxrnn (run format {run_format}, here {RUN_FORMAT})"
     raise RunError(f"{folder} was made by {version}; use that version, or train again")
 
@@ -322,15 +360,15 @@ def read_card(folder: Path) -> ModelCard:
     """Read the card of a run."""
     path = folder / CARD
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(read_checked(path))
         if "image_format" in values:
             form = from_plain({"kind": "images"} | values["image_format"])
             # Runs of the first version are all of images.
             return ModelCard(tuple(values["class_names"]), form, form.num_steps, None)  # type: ignore[union-attr]
         classes, form = tuple(values["class_names"]), from_plain(values["format"])
         return ModelCard(classes, form, values["num_steps"], values["checksum"], values.get("constant_loss", 1.0))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path) from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(path) from error
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
@@ -345,6 +383,20 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
         "lstm": describe_kernel(),
         "commit": _find_commit(),
     }
+
+
+def compare_environment(folder: Path) -> str:
+    """Return what rounds otherwise than when a run began; nothing if a resumed run will end with the same bytes."""
+    try:
+        began = json.loads(read_checked(folder / ENVIRONMENT))
+        then = {"torch": began["versions"]["torch"], "the LSTM": began.get("lstm")}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise damaged(folder / ENVIRONMENT) from error
+    now = {"torch": importlib.metadata.version("torch"), "the LSTM": describe_kernel()}
+    # Both vector builds of the kernel compute the same bits.
+    same = [{"fused kernel (avx2)", "fused kernel (avx512)"}, {None, now["the LSTM"]}]
+    changed = [name for name in now if then[name] != now[name] and {then[name], now[name]} not in same]
+    return ", ".join(f"{name} was {then[name]} and is {now[name]}" for name in changed)
 
 
 def find_device() -> str:
@@ -387,7 +439,7 @@ def _adopt(folder: Path, source: Path) -> None:
     """Put the end of another run's pretraining into the folder of a run to be, as its own newest checkpoint."""
     tensors = newest_path(source / "checkpoints")
     assert tensors is not None, "see check_pretrained"
-    write_aside(folder / "metrics.jsonl", (source / "metrics.jsonl").read_bytes())
+    write_aside(folder / METRICS, (source / METRICS).read_bytes())
     # The values come last: without them the tensors do not count, and the run would pretrain by itself.
     for path in (tensors, tensors.with_suffix(".json")):
         write_aside(folder / "checkpoints" / path.name, path.read_bytes())
@@ -402,10 +454,6 @@ def _find_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - fixed words
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _damaged(path: Path) -> RunError:
-    return RunError(f"{path} is missing or damaged; train again into another folder")
 
 
 def _take_weights(network: Trainable, card: ModelCard, source: Path) -> None:

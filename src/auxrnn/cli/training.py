@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from auxrnn.cli.commands import USE, ConfigOption, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.errors import RunError, UsageError
+from auxrnn.files import check_sums, damaged
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ def resume(run: Path, *, json: Json = False) -> int:
     config = runs.read_config(run)
     with runs.lock(run):
         if runs.is_finished(run):
+            check_sums(run)
             say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
             return _print_result(run, is_json=json)
+        if changed := runs.compare_environment(run):
+            say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
         dataset = load_data(config.data)
         session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
         _check_memory(session)
@@ -225,7 +229,10 @@ def _print_result(folder: Path, *, is_json: bool) -> int:
     from auxrnn.progress import describe_scores
     from auxrnn.report.records import read_events
 
-    *_, last = [event for event in read_events(folder) if event["event"] in ("evaluation", "result")]
+    results = [event for event in read_events(folder) if event["event"] in ("evaluation", "result")]
+    if not results:
+        raise damaged(folder / "metrics.jsonl")
+    last = results[-1]
     scores = {name: value for name, value in last.items() if name.endswith(("_loss", "_accuracy", "_f1"))}
     if is_json:
         print_json({"run": str(folder)} | scores)

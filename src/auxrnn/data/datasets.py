@@ -1,7 +1,8 @@
 """Loading data: examples are read once into flat arrays in the cache, which are mapped into memory from then on.
 
 An entry of the cache is a folder named by the checksum of its sources and settings. It is written under another name,
-with a lock, and renamed when it is complete, so that every entry is whole. Entries never change.
+with a lock, and renamed when it is complete, so that every entry is whole. Entries never change; they hold checksums of
+their files, and one that is damaged all the same is made anew.
 Dimension letters: `N` examples, `K` steps of all sequences together.
 """
 
@@ -12,6 +13,7 @@ import shutil
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, get_args
 
@@ -24,10 +26,24 @@ from auxrnn.data.formats import Format, from_plain, to_plain
 from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.data.sources import find_sources
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import CACHE_DIR_VARIABLE, cache_dir, checksum_files, describe_bytes, find_appearance, flush, locked
+from auxrnn.files import (
+    CACHE_DIR_VARIABLE,
+    cache_dir,
+    checksum_files,
+    checksum_together,
+    describe_bytes,
+    find_appearance,
+    find_checksum,
+    flush,
+    locked,
+    read_checked,
+    read_sums,
+    write_sums,
+)
 
 CACHE_FORMAT = 1
 """Incremented when the output of readers or the layout of entries changes; run folders know their data by the key."""
+VALUES = "values.bin"
 BUFFER_BYTES = 2**22
 BLOCK_VALUES = 2**20
 SPARE_BYTES = 2**27
@@ -92,19 +108,26 @@ def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, 
     files = [file for source in sources for file in source.files]
     root, name, appearance = cache_dir(), sources[0].name, find_appearance(files)
     checksum = find_key(sources, checksum_files(files, appearance=appearance) if files else "")
-    folder = root / checksum
+    folder, lock = root / checksum, root / f"{checksum}.lock"
     try:
-        if not folder.is_dir():
-            root.mkdir(parents=True, exist_ok=True)
-            with locked(root / f"{checksum}.lock", waiting_for=f"reading {name}"):
-                if not folder.is_dir():
-                    _build(sources, folder, appearance, observe)
+        # A lock that a killed process left goes when it is taken and released.
+        if not lock.exists() and (dataset := _open(name, folder)) is not None:
+            return dataset
+        root.mkdir(parents=True, exist_ok=True)
+        with locked(lock, waiting_for=f"reading {name}"):
+            if (dataset := _open(name, folder)) is None:
+                if folder.is_dir():
+                    logger.warning("%s is damaged, or of an earlier version; reading the data again", folder)
+                _build(sources, folder, appearance, observe)
+                dataset = _open(name, folder)
     except OSError as error:
         if error.filename is not None and not str(error.filename).startswith(str(root)):
             raise RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there") from error
         cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
         raise RunError(f"cannot write {root} ({error.strerror}); {cure}") from error
-    return _open(name, folder)
+    if dataset is None:
+        raise RunError(f"{folder} is damaged as soon as it is written; let {CACHE_DIR_VARIABLE} name another disk")
+    return dataset
 
 
 def find_key(sources: Sequence[Source], checksum: str) -> str:
@@ -123,11 +146,12 @@ def _build(sources: Sequence[Source], folder: Path, appearance: str, observe: Ob
         aside.mkdir(parents=True)
         opened = open_sources(sources, problems)
         _check_space(sources[0].name, sum(understood.num_bytes for understood in opened), folder.parent)
-        with (aside / "values.bin").open("wb", buffering=BUFFER_BYTES) as file:
+        with (aside / VALUES).open("wb", buffering=BUFFER_BYTES) as file:
             table, facts = collect(sources, opened, file, problems=problems, observe=observe)
-        _write(aside, table, _narrow(aside / "values.bin", facts))
+        _write(aside, table, _narrow(aside / VALUES, facts))
         if find_appearance([file for source in sources for file in source.files]) != appearance:
             raise RunError(f"{sources[0].name} changed while it was read; run again")
+        shutil.rmtree(folder, ignore_errors=True)
         aside.rename(folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -163,24 +187,30 @@ def _write(folder: Path, table: Table, facts: Facts) -> None:
         np.save(folder / f"{name}.npy", values)
     plain = facts._asdict() | {"format": to_plain(facts.format)}
     (folder / "facts.json").write_text(json.dumps(plain, indent=1) + "\n")
+    sums = {path.name: find_checksum(path) for path in sorted(folder.iterdir()) if path.name != VALUES}
+    write_sums(folder, sums | {VALUES: checksum_together([folder / VALUES])})
     for path in (*folder.iterdir(), folder):
         flush(path)
 
 
-def _open(name: str, folder: Path) -> Dataset:
+def _open(name: str, folder: Path) -> Dataset | None:
+    """Map an entry into memory; None if there is none, or if it is not whole."""
+    if not folder.is_dir():
+        return None
     try:
-        values = json.loads((folder / "facts.json").read_text())
+        # The values may be large: their checksum is remembered for as long as their file looks the same.
+        if read_sums(folder).get(VALUES) != checksum_files([folder / VALUES]):
+            return None
+        values = json.loads(read_checked(folder / "facts.json"))
         form, names, skipped = from_plain(values["format"]), tuple(values["class_names"]), tuple(values["skipped"])
         facts = Facts(**values | {"format": form, "class_names": names, "skipped": skipped})
-        table = Table(*(np.load(folder / f"{field}.npy", allow_pickle=False) for field in Table._fields))
+        table = Table(*(np.load(BytesIO(read_checked(folder / f"{field}.npy"))) for field in Table._fields))
         # A plain view: slices of numpy's own class for mapped files cost many times as much.
-        value_K = np.asarray(np.memmap(folder / "values.bin", dtype=facts.dtype, mode="r"))
-        if facts.num_features is not None:
-            value_K = value_K.reshape(-1, facts.num_features)
-        if len(value_K) != table.begin_N1[-1]:
-            raise ValueError("values.bin is not whole")
-    except (OSError, ValueError, LookupError, TypeError, EOFError) as error:
-        raise RunError(f"{folder} is damaged; delete that folder to have the data read again") from error
+        value_K = np.asarray(np.memmap(folder / VALUES, dtype=facts.dtype, mode="r"))
+    except (RunError, OSError, ValueError, LookupError, TypeError):
+        return None
+    if facts.num_features is not None:
+        value_K = value_K.reshape(-1, facts.num_features)
     return Dataset(name, Flat(value_K, table.begin_N1), table, facts, folder.name)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from auxrnn.errors import RunError
-from auxrnn.files import write_aside
+from auxrnn.files import read_checked, write_aside
 
 LEFT_OUT = ("data_dir", "test_data", "unlabeled", "init_from", "format")
 """Settings that name folders of the machine, or belong to the run folder."""
@@ -26,12 +26,16 @@ def read_events(run_folder: Path) -> list[dict[str, Any]]:
     A last line cut short (the run is alive, or was killed while writing) is left out; any other damage is a `RunError`.
     """
     path = run_folder / "metrics.jsonl"
-    lines = path.read_bytes().splitlines() if path.exists() else []
+    if not path.exists():
+        return []
+    is_finished = (run_folder / "model.safetensors").exists()
+    lines = (read_checked(path) if is_finished else path.read_bytes()).splitlines()
     events = []
     for number, line in enumerate(lines, start=1):
         try:
-            events.append(json.loads(line))
-        except ValueError as error:
+            event = json.loads(line)
+            events.append(event | {"event": event["event"]})
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             if number < len(lines):
                 raise RunError(f"{path}, line {number} is damaged; remove that line or run again") from error
     return events

@@ -4,6 +4,7 @@ At each update: train, then log, evaluate and save if it is their turn. A checkp
 that the next update depends on, so that a run resumed from it does what the run that was never stopped does.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -14,12 +15,13 @@ from typing import Any, NamedTuple
 import safetensors.torch
 import torch
 from jaxtyping import Float
+from safetensors import SafetensorError
 from torch import Tensor
 
 from auxrnn.config import RunConfig, Window, decided
 from auxrnn.data.sequences import Batches, Split, Splits, by_length, in_order
 from auxrnn.errors import RunError
-from auxrnn.files import write_aside
+from auxrnn.files import damaged
 from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training import optimizers
@@ -29,6 +31,8 @@ from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_check
 
 EVALUATIONS_PER_PHASE = 10
 BEST = "model-best.safetensors"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -120,11 +124,11 @@ class Session:
     config: RunConfig
     recorder: Recorder
     folder: Path | None
-    """Where checkpoints and the best weights go; None keeps nothing."""
+    """Where checkpoints go; None keeps nothing."""
     observe: Callable[[Tick], None] = lambda _tick: None
     should_stop: Callable[[], bool] = lambda: False
     best: dict[str, Tensor] | None = None
-    """The best weights on the validation split, where there is no folder to keep them."""
+    """The best weights on the validation split so far; checkpoints hold them too."""
 
     @property
     def checkpoint_folder(self) -> Path:
@@ -178,12 +182,6 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
 def _has_stalled(session: Session, position: Position) -> bool:
     """Return whether the validation accuracy has not improved for `patience` evaluations."""
     return session.config.patience is not None and position.num_stale >= session.config.patience
-
-
-def save_weights(network: Trainable, path: Path) -> None:
-    """Write a network's weights; the same weights give the same bytes."""
-    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
-    write_aside(path, safetensors.torch.save(weights))
 
 
 def compute_gradients(
@@ -249,21 +247,21 @@ def _record_evaluation(session: Session, position: Position, clock: Clock) -> di
     position.num_stale += 1
     if accuracy > (-1 if position.best_accuracy is None else position.best_accuracy):
         position.best_accuracy, position.num_stale = accuracy, 0
-        if session.folder is not None:
-            save_weights(session.network, session.folder / BEST)
-        else:
-            session.best = {name: value.clone() for name, value in session.network.state_dict().items()}
+        session.best = _copy_weights(session.network)
     return scores
+
+
+def _copy_weights(network: Trainable) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}
 
 
 def _record_result(session: Session, last: Position, clock: Clock) -> None:
     """Evaluate the test split with the best weights on the validation split, which are those that will be used."""
     if session.splits.validation is None:
         return
-    final = {name: value.clone() for name, value in session.network.state_dict().items()}
-    best = session.best if session.folder is None else safetensors.torch.load_file(session.folder / BEST)
-    assert best is not None, "a phase with labels ends with an evaluation"
-    session.network.load_state_dict(best)
+    assert session.best is not None, "a phase with labels ends with an evaluation"
+    final = _copy_weights(session.network)
+    session.network.load_state_dict(session.best)
     scores = _score(session, "validation", session.splits.validation, session.phases[-1])
     if session.splits.test is not None:
         scores |= _score(session, "test", session.splits.test, session.phases[-1])
@@ -295,7 +293,9 @@ def _save(session: Session, position: Position, optimizer: torch.optim.Optimizer
         return
     tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
     tensors |= optimizers.collect_state(optimizer, session.network)
-    values = {"position": asdict(position), "mark": session.recorder.flush()}
+    tensors |= {f"best.{name}": value for name, value in (session.best or {}).items()}
+    mark = session.recorder.flush()
+    values = {"position": asdict(position), "mark": mark, "events_sha256": session.recorder.checksum()}
     save_checkpoint(session.checkpoint_folder, Checkpoint(tensors, values), step=session.total_step(position))
 
 
@@ -308,8 +308,25 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     names = session.network.state_dict()
     session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
     optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
+    if position.best_accuracy is not None:
+        session.best = _find_best(session, checkpoint)
     session.recorder.rewind(checkpoint.values["mark"])
+    if checkpoint.values.get("events_sha256") not in (None, session.recorder.checksum()):
+        logger.warning(
+            "%s/metrics.jsonl is damaged or edited; the training goes on, its record is wrong", session.folder
+        )
     return position, optimizer
+
+
+def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
+    if best := {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}:
+        return best
+    # Earlier versions kept them in a file of their own, which was replaced again and again.
+    assert session.folder is not None
+    try:
+        return safetensors.torch.load_file(session.folder / BEST)
+    except (OSError, SafetensorError) as error:
+        raise damaged(session.folder / BEST) from error
 
 
 def _not_finite(session: Session, position: Position, name: str, *, update: int) -> RunError:

@@ -6,7 +6,6 @@ not fit it, does not count. The one before the newest is kept.
 """
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -18,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from auxrnn.errors import RunError
-from auxrnn.files import cannot_write, write_aside
+from auxrnn.files import cannot_write, digest, find_checksum, remove_asides, write_aside
 
 
 @runtime_checkable
@@ -33,6 +32,9 @@ class Recorder(Protocol):
 
     def rewind(self, mark: int) -> None:
         """Forget all events after the mark."""
+
+    def checksum(self) -> str:
+        """Return the checksum of all events that are kept."""
 
 
 class FileRecorder:
@@ -71,6 +73,10 @@ class FileRecorder:
         except OSError as error:
             raise cannot_write(self.path, error) from error
 
+    def checksum(self) -> str:
+        """Return the checksum of the file."""
+        return find_checksum(self.path)
+
 
 class ListRecorder:
     """Events in a list, for training without a folder; a mark is their number."""
@@ -90,6 +96,10 @@ class ListRecorder:
         """Drop the events after the mark."""
         del self.events[mark:]
 
+    def checksum(self) -> str:
+        """Return the checksum of the list."""
+        return digest(json.dumps(self.events))
+
 
 NUM_KEPT = 2
 logger = logging.getLogger(__name__)
@@ -103,17 +113,23 @@ class Checkpoint(NamedTuple):
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:
-    """Write a checkpoint aside and rename it, then remove all but the newest two."""
+    """Write a checkpoint, then remove all but the newest two."""
     data = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
     stem = f"step-{step:08d}"
     write_aside(folder / f"{stem}.safetensors", data)
     entry = _compute_checksums(data, checkpoint.values) | {"values": checkpoint.values}
     write_aside(folder / f"{stem}.json", json.dumps(entry, indent=1) + "\n")
+    remove_old(folder)
+
+
+def remove_old(folder: Path) -> None:
+    """Remove all checkpoints but the newest two, and what a killed process left."""
+    remove_asides(folder)
     for old in sorted(folder.glob("step-*.json"))[:-NUM_KEPT]:
         old.unlink()
-    # Tensors whose JSON is gone or never came, and what a kill left half-written.
+    # Tensors whose JSON is gone or never came.
     kept = {path.stem for path in folder.glob("step-*.json")}
-    for path in [*folder.glob("step-*.safetensors"), *folder.glob(".step-*")]:
+    for path in folder.glob("step-*.safetensors"):
         if path.stem not in kept:
             path.unlink(missing_ok=True)
 
@@ -135,7 +151,7 @@ def newest_path(folder: Path) -> Path | None:
 
 def _compute_checksums(data: bytes, values: dict[str, Any]) -> dict[str, str]:
     parts = {"tensors_sha256": data, "values_sha256": json.dumps(values).encode()}
-    return {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}
+    return {name: digest(part) for name, part in parts.items()}
 
 
 def _load(path: Path) -> Checkpoint | None:
