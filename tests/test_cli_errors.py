@@ -2,9 +2,14 @@
 
 import contextlib
 import gzip
+import io
 import json
+import os
 import resource
 import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +19,7 @@ from safetensors.torch import load_file, save
 from auxrnn import runs
 from auxrnn.files import digest, read_sums, write_sums
 from command import TINY, TWO_AND_TWO, call, files_below, rewrite, train
+from own_data import write_csv
 
 DIGITS = ["train", "digits", *TINY, *TWO_AND_TWO]
 BOX = set("│╭╮╰╯─|")
@@ -87,7 +93,7 @@ def assert_refused(words, code, *parts, folder):
         (["digits", "--lr", "0"], ["--lr is 0.0", "above 0"]),
         (["digits", "--lr", "1e39"], ["--lr is 1e+39", "at most 1e+38"]),
         (["digits", "--lr", "nan"], ["--lr is nan", "above 0"]),
-        (["digits", "--train-epochs", "inf"], ["--train-epochs is inf", "finite"]),
+        (["digits", "--train-epochs", "inf"], ["--train-epochs is inf", "at most 1,000,000,000"]),
         (["digits", "--train-examples", "99999"], ["--train-examples is 99999", "1437"]),
         (["digits", "--image-size", "15"], ["--image-size is 15", "from 1 to 14"]),
         (["digits", "--device", "abacus"], ["--device is 'abacus'", "cpu"]),
@@ -395,6 +401,100 @@ def test_a_disk_full_in_the_records_leaves_whole_lines_and_the_run_resumes(finis
     assert call("resume", "run").code == 0
 
 
+BEYOND_REASON = {
+    "--hidden-size": 100_000, "--embedding-size": 10**11, "--head-size": 10**6, "--num-layers": 10**4,
+    "--decoder-layers": 10**9, "--num-segments": 10**8, "--segment-length": 2**63, "--threads": 5 * 10**9,
+    "--train-steps": 10**18, "--train-epochs": "1e308", "--pretrain-epochs": "inf", "--max-length": 2**63,
+    "--image-size": 10**9, "--batch-size": 10**12, "--supervised-window": 2**70, "--patience": 10**20,
+    "--sampling-steps": 10**30, "--length": 2**63, "--alphabet-size": 10**6, "--warmup-steps": 10**25,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", BEYOND_REASON)
+def test_a_number_beyond_reason_is_refused_by_the_name_of_its_flag(flag, tmp_path):
+    words = [flag, BEYOND_REASON[flag], "--out", "run"]
+    assert_refused(["train", "digits", *words], 2, f"{flag} is", "it must be", folder=tmp_path)
+
+
+@pytest.mark.parametrize("sizes", [["--hidden-size", "60000"], ["--num-layers", "100", "--hidden-size", "9000"]])
+def test_weights_that_no_memory_holds_are_refused_before_they_are_made(sizes, tmp_path):
+    words = ["train", "digits", *sizes, "--out", "run", "--train-steps", "1"]
+    assert_refused(words, 1, "the weights of this network need", "GB", "--hidden-size", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("flag", "number"), [("--train-steps", "1_000"), ("--seed", "\uff11\uff10"), ("--lr", "1_0e-3")]
+)
+def test_numbers_that_only_python_reads_are_refused(flag, number, tmp_path):
+    assert_refused([*DIGITS, flag, number, "--out", "run"], 2, f"{flag} is {number!r}", "a", folder=tmp_path)
+
+
+def test_a_training_of_more_than_a_year_needs_to_be_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("auxrnn.training.cost.estimate_time", lambda _session: SimpleNamespace(seconds=4e7))
+    assert_refused([*DIGITS, "--out", "run"], 2, "463 days", "--endless", folder=tmp_path)
+    assert call(*DIGITS, "--endless", "--out", "run").code == 0
+
+
+@pytest.mark.parametrize("name", ["--out", "--data-dir", "--pretrained"])
+def test_a_name_with_a_nul_character_is_refused(name, tmp_path):
+    assert_refused([*DIGITS, name, "a\0b"], 2, "NUL", folder=tmp_path)
+
+
+def test_a_home_folder_that_is_not_known_is_refused(tmp_path):
+    assert_refused([*DIGITS, "--out", "~nobodyknows/run"], 2, "~nobodyknows/run", "whole path", folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.npz", "data.zip", "data.ts"])
+def test_a_pipe_is_not_waited_for(name, tmp_path):
+    os.mkfifo(name)
+    assert_refused(["train", name, "--out", "run"], 2, name, "neither a file nor a folder", folder=tmp_path)
+
+
+def test_device_meta_is_refused(tmp_path):
+    assert_refused([*DIGITS, "--device", "meta", "--out", "run"], 2, "'meta', which is not available", folder=tmp_path)
+
+
+def test_an_array_of_images_that_fills_the_memory_is_refused(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("auxrnn.data.readers.pictures.LARGEST_BLOCK", 1000)
+    np.savez_compressed("many.npz", x=np.zeros((10, 8, 8), np.float32))
+    assert_refused(["predict", finished, "many.npz"], 1, "many.npz unpacks to 2,560 bytes", ".npy", folder=tmp_path)
+
+
+def test_standard_input_is_called_so(finished, tmp_path, monkeypatch):
+    np.save("large.npy", np.zeros((3, 5), np.uint8))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "large.npy").read_bytes())))
+    assert_refused(["predict", finished, "-"], 1, "standard input has pixels of shape [3, 5]", folder=tmp_path)
+
+
+def call_shell(line):
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+
+
+def test_processes_without_standard_streams_do_their_work(finished, tmp_path):
+    command = f"{sys.executable} -m auxrnn"
+    results = {
+        "no stdin": f"{command} predict {finished} - <&-",
+        "no stderr": f"{command} evaluate {finished} --json 2>&-",
+        "no stdout": f"{command} evaluate {finished} --json >&-",
+    }
+    done = {name: call_shell(one) for name, one in results.items()}
+    assert done["no stdin"].stderr.startswith("auxrnn: standard input is no image or array")
+    assert "accuracy" in json.loads(done["no stderr"].stdout)
+    assert (done["no stdout"].returncode, done["no stdout"].stderr) == (0, "")
+
+
+def test_names_and_locales_that_are_not_utf_8_do_no_harm(tmp_path):
+    folder = os.fsdecode(b"caf\xe9")
+    (tmp_path / folder).mkdir()
+    write_csv(tmp_path / folder / "texts.csv")
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    training = ["train", f"{folder}/texts.csv", *TINY, *TWO_AND_TWO, "--out", f"{folder}/run"]
+    for one in (training, ["evaluate", f"{folder}/run"]):
+        command = [sys.executable, "-m", "auxrnn", *one]
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+
+
 def test_a_run_that_is_no_run_to_start_from_is_named(tmp_path):
     assert_refused([*DIGITS, "--out", "run", "--init-from", "nope"], 2, "nope is not a run", folder=tmp_path)
 
@@ -439,7 +539,10 @@ def test_memory_that_is_used_up_is_said_in_one_sentence(error, monkeypatch, tmp_
     monkeypatch.setattr(runs, "train_or_resume", fail)
     result = call("train", "digits", *TINY, *TWO_AND_TWO, "--out", tmp_path / "run")
     assert result.code == 1
-    assert result.err.splitlines()[-1] == "auxrnn: out of memory; use a smaller batch or window"
+    assert (
+        result.err.splitlines()[-1]
+        == "auxrnn: out of memory; use a smaller batch, shorter windows and segments, or a smaller network"
+    )
 
 
 def test_help_of_a_command_can_be_asked_for_by_its_name():

@@ -140,6 +140,20 @@ def test_a_token_outside_the_vocabulary_is_refused_and_not_looked_up(token):
         Stream(network, B).step(torch.full_like(x_BT, token))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 3e38])
+@pytest.mark.parametrize("kind", ["vectors", "double"])
+def test_a_step_that_would_spoil_the_state_is_refused_and_changes_nothing(value, kind):
+    network, x_BT = make_input(kind)
+    stream = Stream(network, B)
+    expected_BC = stream.step(x_BT)
+    spoiled_BT = x_BT.clone()
+    spoiled_BT[1, 2] = value
+    with pytest.raises(ValueError, match="holds NaN, or a number beyond"):
+        stream.step(spoiled_BT)
+    assert torch.equal(stream.step(x_BT[:, :0]), expected_BC)
+    assert stream.step(torch.full_like(x_BT, 1e29)).isfinite().all()
+
+
 def test_lines_become_steps_and_empty_lines_end_sequences():
     assert list(read_steps(["1 2\n", "3,4\n", "\n", "5\t6"], 2)) == [[1, 2], [3, 4], None, [5, 6]]
 
@@ -173,6 +187,7 @@ def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeyp
         (b"0.5\nhalf", ["-", "--stream"], "auxrnn: line 2 is not numbers: 'half'\n"),
         (b"0.5 0.5", ["-", "--stream"], "auxrnn: line 1 has 2 values; a step of this network has 1\n"),
         (b"nan", ["-", "--stream"], "auxrnn: line 1 is not numbers: 'nan'\n"),
+        (b"-2e38", ["-", "--stream"], "auxrnn: line 1 holds a number beyond 1e+30: '-2e38'\n"),
         (b"\x89PNG", ["-", "--stream"], "auxrnn: line 1 is not numbers: '\ufffdPNG'\n"),
         (b"", ["a.png", "--stream"], "auxrnn: --stream reads standard input alone: auxrnn predict RUN - --stream\n"),
     ],
@@ -182,6 +197,22 @@ def test_a_mistake_in_streaming_gets_one_sentence(run_folder, monkeypatch, text,
     result = call("predict", run_folder, *files)
     assert result.code != 0
     assert result.err == message
+
+
+def test_steps_beyond_the_longest_that_was_read_in_training_change_no_answer(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", x=rng.random((80, 12)), y=np.arange(80) % 2)
+    train(tmp_path / "run", *TWO_AND_TWO, "--max-length", "5", data=tmp_path / "data.npz")
+    np.save(tmp_path / "new.npy", series_1T := rng.random((1, 12)))
+    (expected,) = json.loads(call("predict", tmp_path / "run", tmp_path / "new.npy", "--json").out)["predictions"]
+    lines = "\n".join(map(str, series_1T[0])).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    result = call("predict", tmp_path / "run", "-", "--stream", "--json")
+    answers = [json.loads(line) for line in result.out.splitlines()]
+    assert [answer["step"] for answer in answers] == list(range(1, 13))
+    for answer in answers[4:]:
+        assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-5)
+    assert answers[3]["probabilities"] != answers[4]["probabilities"]
 
 
 def test_answers_come_before_the_input_ends_and_a_closed_pipe_ends_it_quietly(run_folder):

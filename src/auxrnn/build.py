@@ -14,7 +14,8 @@ from auxrnn.auxiliary import Geometry, Objective, Predict, Reconstruct, TokenLos
 from auxrnn.config import DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS, ModelConfig, RunConfig, Window, decided
 from auxrnn.data.sequences import Batches, Split, Splits
 from auxrnn.data.splits import draw_stratified
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
+from auxrnn.files import describe_bytes
 from auxrnn.models.baselines.char_cnn import CharCNN
 from auxrnn.models.baselines.conv_rnn import ConvRNN
 from auxrnn.models.baselines.dmca import DMCA
@@ -30,9 +31,12 @@ from auxrnn.models.encoder import Embedding, Encoder, Head, NoEmbedding, TokenEm
 from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.presets import PRESETS, ModelName
 from auxrnn.structs import Draws
+from auxrnn.training.cost import find_free_memory
 from auxrnn.training.loop import Session
 from auxrnn.training.optimizers import Phase
 from auxrnn.training.record import Recorder
+
+USUAL_SIZE, USUAL_LAYERS = 2048, 32
 
 
 class InputSpec(NamedTuple):
@@ -56,9 +60,32 @@ def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
         cure = "take a dataset of texts (dbpedia, reviews.csv), or another model: `auxrnn models` lists what each reads"
         reason = "which reads characters, and this data has pixels or numbers"
         raise UsageError(f"model is {config.model.model}, {reason}; {cure}")
+    _check_memory(config, spec)
+    return _build(config, spec)
+
+
+def _build(config: RunConfig, spec: InputSpec) -> Trainable:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Draws(config.seed, "start", 0).rng("weights").initial_seed())
-        return Network(**build_parts(config, spec)) if preset.is_recurrent else _build_baseline(config, spec)
+        is_recurrent = PRESETS[config.model.model].is_recurrent
+        return Network(**build_parts(config, spec)) if is_recurrent else _build_baseline(config, spec)
+
+
+def _check_memory(config: RunConfig, spec: InputSpec) -> None:
+    """Refuse a network whose weights the memory cannot hold; on the meta device they take none."""
+    model, baseline = config.model, config.baseline
+    sizes = (model.hidden_size, model.embedding_size, model.head_size, baseline.filter_size, baseline.pad_to)
+    if max(sizes) <= USUAL_SIZE and max(model.num_layers, model.decoder_layers) <= USUAL_LAYERS:
+        # Never too large, and the meta device takes seconds to begin with.
+        return
+    with torch.device("meta"):
+        needed = sum(value.numel() * value.element_size() for value in _build(config, spec).state_dict().values())
+    free = find_free_memory(torch.device("cpu"))
+    if needed > free:
+        what = (
+            f"the weights of this network need {describe_bytes(needed)} of memory, and {describe_bytes(free)} are free"
+        )
+        raise RunError(f"{what}; choose a smaller --hidden-size, --embedding-size, --head-size or --num-layers")
 
 
 def count_weights(network: Trainable) -> int:

@@ -22,6 +22,9 @@ from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, fi
 DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS = 500, 1000
 LARGEST_LR = 1e38
 MOST_CHARACTERS = 60_000
+# Beyond reason: what is larger was mistyped.
+LARGEST_SIDE, LARGEST_SIZE, MOST_LAYERS, MOST_THREADS = 10_000, 2**16, 100, 1024
+MOST_SEGMENTS, MOST_ROWS, MOST = 10_000, 10**6, 10**9
 DEFAULT_MODEL: ModelName = "lstm"
 
 Auto = Literal["auto"]
@@ -86,10 +89,12 @@ class DataConfig:
     out none. auto: the data's own validation split, else a tenth (a fifth of small sets)."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "image_size", "enlarge_to", "alphabet_size", "max_length", "train_examples")
+        _check_bounds(self, 1, LARGEST_SIDE, "image_size")
+        _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples")
+        _check(self, lambda length: length <= MOST, f"at most {MOST:,}", "length")
+        _check_bounds(self, 1, MOST_CHARACTERS, "alphabet_size")
         _check_part(self, "test_fraction", "validation_fraction")
         _check(self, lambda part: 0 < part <= 1, "above 0 and at most 1", "label_fraction")
-        _check(self, lambda size: size <= MOST_CHARACTERS, f"at most {MOST_CHARACTERS}", "alphabet_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +125,9 @@ class ModelConfig:
     auto: compared on the validation split if there is a budget in minutes, else last."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "hidden_size", "num_layers", "decoder_layers")
-        _check_at_least(self, 0, "embedding_size", "head_size")
+        _check_bounds(self, 1, LARGEST_SIZE, "hidden_size")
+        _check_bounds(self, 1, MOST_LAYERS, "num_layers", "decoder_layers")
+        _check_bounds(self, 0, LARGEST_SIZE, "embedding_size", "head_size")
         _check_part(self, "drop_connect")
         preset = PRESETS[self.model]
         if self.embedding_size == 0 and preset.reads == "tokens" and "embedding_size" in preset.options:
@@ -152,8 +158,8 @@ class BaselineConfig:
     """Characters that are read of every text; shorter ones are padded, longer ones cut (char_cnn, conv_rnn, vdcnn)."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "num_heads", "filter_size", "block_length", "compression", "pad_to")
-        _check_at_least(self, 0, "block_reach")
+        _check_bounds(self, 1, LARGEST_SIZE, "num_heads", "filter_size", "block_length", "compression", "pad_to")
+        _check_bounds(self, 0, LARGEST_SIZE, "block_reach")
         _check_part(self, "dropout")
 
 
@@ -173,7 +179,8 @@ class SegmentConfig:
     """Draw anchors for each example, or once for the whole batch."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "num_segments", "segment_length")
+        _check_bounds(self, 1, MOST_SEGMENTS, "num_segments")
+        _check_bounds(self, 1, MOST, "segment_length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +209,10 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         allowed = "0, a positive number of steps, or full"
-        _check(self, lambda window: window >= 0, allowed, "supervised_window", "auxiliary_window")
+        _check(self, lambda window: 0 <= window <= MOST, allowed, "supervised_window", "auxiliary_window")
         if self.objective == "predict" and self.auxiliary_window == 0:
             raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
-        _check_at_least(self, 0, "sampling_steps", "auxiliary_weight")
-        _check(self, math.isfinite, "a finite number", "auxiliary_weight")
+        _check_bounds(self, 0, 10 * MOST, "sampling_steps", "auxiliary_weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,13 +252,12 @@ class ScheduleConfig:
         for phase in ("pretrain", "train"):
             if getattr(self, f"{phase}_steps") is not None and getattr(self, f"{phase}_epochs") is not None:
                 raise ValueError(f"{phase}_steps and {phase}_epochs are both given; give one of them")
-        _check_at_least(self, 0, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs")
-        _check_at_least(self, 0, "clip_norm", "warmup_steps")
-        _check(self, math.isfinite, "a finite number", "pretrain_epochs", "train_epochs")
+        _check_bounds(self, 0, MOST, "pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs", "warmup_steps")
+        _check_bounds(self, 0, math.inf, "clip_norm")
         if self.lr_schedule == "inverse-sqrt" and not self.warmup_steps:
             raise ValueError("warmup_steps is 0; with lr_schedule inverse-sqrt it must be at least 1")
         _check_part(self, "label_smoothing")
-        _check_at_least(self, 1, "batch_size")
+        _check_bounds(self, 1, MOST_ROWS, "batch_size")
         _check(self, lambda value: value > 0, "above 0", "lr", "lr_halving_epochs")
         _check(self, lambda lr: lr <= LARGEST_LR, f"at most {LARGEST_LR}, what a weight can still hold", "lr")
 
@@ -288,7 +293,8 @@ class RunConfig:
     """Evaluations without a better accuracy on the validation split after which training with labels ends early."""
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "threads", "evaluate_every", "checkpoint_every", "log_every", "patience")
+        _check_bounds(self, 1, MOST_THREADS, "threads")
+        _check_bounds(self, 1, MOST, "evaluate_every", "checkpoint_every", "log_every", "patience")
         objective, model, schedule = self.loss.objective, self.model.model, self.schedule
         pretrain = (schedule.pretrain_steps, schedule.pretrain_epochs)
         train = (schedule.train_steps, schedule.train_epochs)
@@ -325,8 +331,9 @@ def _check(config: object, is_allowed: Callable[[Any], bool], allowed: str, *nam
             raise ValueError(f"{name} is {value}; it must be {allowed}")
 
 
-def _check_at_least(config: object, smallest: int, *names: str) -> None:
+def _check_bounds(config: object, smallest: int, largest: float, *names: str) -> None:
     _check(config, lambda value: value >= smallest, f"at least {smallest}", *names)
+    _check(config, lambda value: value <= largest, f"at most {largest:,}", *names)
 
 
 def _check_part(config: object, *names: str) -> None:
@@ -416,10 +423,10 @@ def _load_toml(path: Path) -> dict[str, Any]:
         names = sorted(entry.name.removesuffix(".toml") for entry in configs.iterdir())
         raise UsageError(f"no config file {path}; give a TOML file or one of the shipped configs: {', '.join(names)}")
     try:
-        return tomllib.loads((path if path.exists() else shipped).read_text())
+        return tomllib.loads((path if path.exists() else shipped).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); give a TOML file") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
         hint = "write lines such as: supervised-window = 28"
         raise UsageError(f"{path} is not a TOML file ({reason}); {hint}") from error
@@ -448,9 +455,9 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
     for option in _options(hint):
         if typing.get_origin(option) is Literal and value in typing.get_args(option):
             return value
-        if option is Path and isinstance(value, str):
+        if option is Path and isinstance(value, str) and "\0" not in value:
             return Path(value)
-        if option is float and isinstance(value, int) and not isinstance(value, bool):
+        if option is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_LR:
             return float(value)
         if isinstance(option, type) and isinstance(value, option) and (option is bool) == isinstance(value, bool):
             return value

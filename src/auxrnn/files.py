@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from auxrnn.errors import RunError
+from auxrnn.errors import RunError, UsageError
 
 CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
 SUMS = "sums.json"
@@ -55,9 +55,13 @@ def cannot_read(path: Path | str, error: OSError) -> RunError:
 
 def cannot_write(path: Path, error: OSError) -> RunError:
     """Return an error that says which file could not be written, why, and what to do."""
+    return RunError(f"cannot write {path} ({error.strerror}); {find_cure(error)} or choose another folder")
+
+
+def find_cure(error: OSError) -> str:
+    """Return what may help against an error in writing."""
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    cure = "free some space there" if is_full else "check that you may write there"
-    return RunError(f"cannot write {path} ({error.strerror}); {cure} or choose another folder")
+    return "free some space there" if is_full else "check that you may write there"
 
 
 def flush(path: Path) -> None:
@@ -199,12 +203,20 @@ def locked(path: Path, *, waiting_for: str) -> Iterator[None]:
 def user_cache() -> Path:
     """Return the folder for downloads and decoded data of this user."""
     default = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or default).expanduser() / "auxrnn"
+    return expand(os.environ.get("XDG_CACHE_HOME") or default) / "auxrnn"
 
 
 def cache_dir() -> Path:
     """Return the folder for decoded data: $AUXRNN_CACHE_DIR, else one in the user's cache."""
-    return Path(os.environ.get(CACHE_DIR_VARIABLE) or user_cache() / "decoded").expanduser()
+    return expand(os.environ.get(CACHE_DIR_VARIABLE) or user_cache() / "decoded")
+
+
+def expand(path: Path | str) -> Path:
+    """Replace ~ and ~NAME at the start of a path by the home folder they mean."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{path} begins with a home folder that is not known; give the whole path") from error
 
 
 def describe_bytes(count: int) -> str:

@@ -28,7 +28,7 @@ import torch
 from safetensors import SafetensorError
 
 from auxrnn.build import InputSpec, build_network, build_session
-from auxrnn.config import RunConfig, SplitName, Weights, change, flatten, unflatten
+from auxrnn.config import MOST, RunConfig, SplitName, Weights, change, flatten, unflatten
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset
@@ -38,10 +38,12 @@ from auxrnn.data.sequences import Encoding, Split
 from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import (
+    ASIDE,
     SUMS,
     cannot_write,
     damaged,
     digest,
+    expand,
     find_checksum,
     read_checked,
     read_sums,
@@ -107,8 +109,8 @@ def settle(config: RunConfig) -> RunConfig:
     """Resolve device, threads and absolute paths, so that resuming uses the same."""
     values, data = flatten(config), config.data.data
     names = [name for name in ("data_dir", "test_data", "unlabeled", "init_from") if values[name] is not None]
-    names += ["data"] if data not in DATASETS and Path(data).expanduser().exists() else []
-    absolute = {name: str(Path(values[name]).expanduser().absolute()) for name in names}
+    names += ["data"] if data not in DATASETS and expand(data).exists() else []
+    absolute = {name: str(expand(values[name]).absolute()) for name in names}
     machine = {"threads": config.threads or torch.get_num_threads(), "device": config.device or find_device()}
     return change(config, **absolute, **machine)
 
@@ -141,10 +143,10 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
         return Prepared(card, divide(dataset.table, config.data, seed=config.seed), is_drawn=False)
     try:
         values = json.loads(read_checked(path))
-        division = Division(*(np.array(values[name], dtype=np.int64) for name in Division._fields))
+        division = Division(*(np.array(values[name], dtype=np.int64).reshape(-1) for name in Division._fields))
         if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
             raise ValueError("rows that are not there")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path) from error
     return Prepared(card, division, is_drawn=True)
 
@@ -170,6 +172,8 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     if config.init_from is not None and (folder is None or newest_path(folder / "checkpoints") is None):
         _take_weights(network, prepared.card, config.init_from)
     try:
+        if torch.device(str(config.device)).type == "meta":
+            raise RuntimeError("nothing is computed there")
         network.to(config.device)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device is {config.device!r}, which is not available here; use cpu") from error
@@ -181,12 +185,20 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that holds a run, or anything else."""
+    """Refuse a folder that holds a run, or anything but what a process left that was killed while it made one."""
     if (folder / CONFIG).exists():
         cure = f"`auxrnn resume {folder}` continues it, or choose another --out"
         raise UsageError(f"{folder} already holds a run; {cure}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder.is_dir() and _is_half_made(folder)):
         raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
+
+
+def _is_half_made(folder: Path) -> bool:
+    names = {path.name for path in folder.iterdir()}
+    asides = {path.name for path in folder.glob(f".*{ASIDE}")}
+    # The checksums are what is written first.
+    is_ours = SUMS in names or any(name.startswith(f".{SUMS}.") for name in asides)
+    return not names or (is_ours and names - asides <= {SUMS, ENVIRONMENT, CARD, SPLITS, METRICS, "checkpoints"})
 
 
 @contextmanager
@@ -203,6 +215,8 @@ def claim(folder: Path | Iterable[Path]) -> Iterator[Path]:
         raise cannot_write(Path(error.filename), error) from error
     with lock(claimed):
         check_free(claimed)
+        for left in claimed.iterdir():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         try:
             yield claimed
         finally:
@@ -349,7 +363,12 @@ def read_config(folder: Path) -> RunConfig:
             raise damaged(folder / SUMS)
         # The first two formats have no checksums.
         if run_format in (1, 2, RUN_FORMAT):
-            return unflatten(values)
+            config = unflatten(values)
+            if config.threads is None or "auto" in values.values():
+                raise ValueError("what was left open is settled when a run begins")
+            return config
+        if not isinstance(run_format, int):
+            raise TypeError("a format is a number")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path) from error
     version = f"another version of auxrnn (run format {run_format}, here {RUN_FORMAT})"
@@ -365,9 +384,12 @@ def read_card(folder: Path) -> ModelCard:
             form = from_plain({"kind": "images"} | values["image_format"])
             # Runs of the first version are all of images.
             return ModelCard(tuple(values["class_names"]), form, form.num_steps, None)  # type: ignore[union-attr]
-        classes, form = tuple(values["class_names"]), from_plain(values["format"])
-        return ModelCard(classes, form, values["num_steps"], values["checksum"], values.get("constant_loss", 1.0))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        classes, form, num_steps = tuple(values["class_names"]), from_plain(values["format"]), values["num_steps"]
+        make_encoding(form)
+        if not all(isinstance(name, str) for name in classes) or not 0 < num_steps <= MOST:
+            raise TypeError("a class is a name, and a length is a number")
+        return ModelCard(classes, form, int(num_steps), values["checksum"], float(values.get("constant_loss", 1.0)))
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         raise damaged(path) from error
 
 

@@ -17,6 +17,8 @@ from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import RNNState, StateQuery, Steps
 
+LARGEST_INPUT = 1e30
+
 
 class Stream:
     """Sequences that are classified while they arrive, step by step.
@@ -45,10 +47,16 @@ class Stream:
     def step(self, x_BS: Steps | ArrayLike) -> Float[Tensor, "B C"]:
         """Read one or more further steps of each sequence; return the class probabilities after the last of them.
 
-        Takes vectors `[B, S, D]` or tokens `[B, S]`; for a single step, `[B, D]` or `[B]`. Arrays will do.
+        Takes vectors `[B, S, D]` or tokens `[B, S]`; for a single step, `[B, D]` or `[B]`. Arrays will do. Numbers that
+        are not finite, or so large that sums of them might not be, are refused: the state would be lost for good.
         """
-        steps_BS = torch.as_tensor(x_BS, dtype=self._dtype, device=self._device).contiguous()
+        try:
+            steps_BS = torch.as_tensor(x_BS, dtype=self._dtype, device=self._device).contiguous()
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise UsageError("a step is not numbers that this network can read; give an array of them") from error
         num_steps = self._count_steps(steps_BS)
+        if not self._is_token and steps_BS.numel() and not float(steps_BS.abs().amax()) <= LARGEST_INPUT:
+            raise UsageError(f"a step holds NaN, or a number beyond {LARGEST_INPUT:g}; leave it out")
         if self._packed is None:
             return self._step_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))
         probability_BC = self._state.h_LBH.new_empty(self._num_sequences, self._num_classes)
@@ -119,6 +127,8 @@ def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | 
             values = [math.nan]
         if not all(map(math.isfinite, values)):
             raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}")
+        if any(abs(value) > LARGEST_INPUT for value in values):
+            raise RunError(f"line {number} holds a number beyond {LARGEST_INPUT:g}: {line.strip()[:40]!r}")
         if values and len(values) != input_size:
             raise RunError(f"line {number} has {len(values)} values; a step of this network has {input_size}")
         yield values or None

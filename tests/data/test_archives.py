@@ -11,9 +11,9 @@ import stat
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -314,16 +314,28 @@ def test_many_that_unpack_at_once_all_find_the_whole_folder(box):
 
 def test_the_folder_of_a_faster_process_stays(box, monkeypatch):
     (box / "archive").write_bytes(tar_of(member("x", b"mine")))
-    make = tempfile.mkdtemp
 
-    def be_slower(*names):
+    @contextmanager
+    def be_slower(path, *, waiting_for):
         (box / "out").mkdir()
         (box / "out/x").write_bytes(b"theirs")
-        return make(*names)
+        yield
 
-    monkeypatch.setattr(tempfile, "mkdtemp", be_slower)
+    monkeypatch.setattr("auxrnn.data.archives.locked", be_slower)
     unpack(box / "archive", box / "out")
     assert (box / "out/x").read_bytes() == b"theirs"
+    assert names_in(box) == ["archive", "out"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_a_killed_process_left_is_removed(box, is_there):
+    (box / "archive").write_bytes(tar_of(member("x", b"x")))
+    (box / ".out.lock").touch()
+    (box / ".out").mkdir()
+    (box / ".out/half").write_bytes(b"x" * 1000)
+    if is_there:
+        (box / "out").mkdir()
+    unpack(box / "archive", box / "out")
     assert names_in(box) == ["archive", "out"]
 
 

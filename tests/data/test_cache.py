@@ -237,7 +237,9 @@ def test_too_little_space_is_one_sentence_before_anything_is_read(tmp_path, root
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError) as error:
         load_sources(made_source(tmp_path / "file", read_examples, num_bytes=7_372_800_000))
-    assert_one_sentence(error, "made up needs 7.4 GB in", "where 7.0 GB are free", "AUXRNN_CACHE_DIR")
+    assert_one_sentence(
+        error, "made up needs 7.4 GB and a reserve of 134.2 MB in", "where 7.0 GB are free", "AUXRNN_CACHE_DIR"
+    )
     assert entries(root) == []
     assert leftovers(root) == []
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ using Integers = std::vector<int64_t>;
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 constexpr int64_t HEAD_SIZE = 5;
 constexpr int NO_FEED = -1;
+constexpr int64_t STREAMS = 64;
 
 void require(bool is_true, const char *what) {
     if (is_true) return;
@@ -350,6 +352,40 @@ void check_push(Problem p) {
     }
 }
 
+// Read one row step by step, beginning at some step; its last states and probabilities.
+Floats read_stream(const Problem &p, const AuxrnnNetwork *network, int64_t first) {
+    const Shape &s = p.shape;
+    Floats h = p.in.start_h, c = p.in.start_c, probability(s.inputs, NOTHING);
+    for (int64_t step = 0; step < s.steps; ++step) {
+        const int64_t at = (first + step) % s.steps;
+        require(auxrnn_push(network, s.is_token ? nullptr : &p.in.x[at * s.inputs], s.is_token ? &p.in.token[at] : nullptr,
+                            1, 1, 1, h.data(), c.data(), probability.data()) == AUXRNN_DONE,
+                "a push in a thread reports success");
+    }
+    for (const Floats &more : {h, c}) probability.insert(probability.end(), more.begin(), more.end());
+    return probability;
+}
+
+// Streams in threads, on one network that they share and on networks of their own, give what one after the other gives.
+void check_streams(const Problem &p) {
+    Call call(p, 1);
+    call.forward.head = &call.head;
+    AuxrnnNetwork *shared = auxrnn_open(&call.forward);
+    require(shared != nullptr, "a network opens");
+    std::vector<Floats> together(STREAMS);
+    std::vector<std::thread> threads;
+    for (int64_t stream = 0; stream < STREAMS; ++stream)
+        threads.emplace_back([&, stream] {
+            AuxrnnNetwork *own = stream % 2 == 0 ? nullptr : auxrnn_open(&call.forward);
+            together[stream] = read_stream(p, own == nullptr ? shared : own, stream);
+            auxrnn_close(own);
+        });
+    for (std::thread &thread : threads) thread.join();
+    for (int64_t stream = 0; stream < STREAMS; ++stream)
+        require(together[stream] == read_stream(p, shared, stream), "streams in threads give what one gives");
+    auxrnn_close(shared);
+}
+
 void check_refusals(Problem p) {
     auto is_refused = [&] {
         Call call(p, 1);
@@ -391,5 +427,7 @@ int main() {
         check_push(problem);
         if (shape.is_token) check_refusals(problem);
     }
+    check_streams(draw_problem({1, 70, 17, 2, 4, 1, false, false, NO_FEED}, draw));
+    check_streams(draw_problem({1, 70, 9, 1, 6, 1, true, false, NO_FEED}, draw));
     std::printf("done\n");
 }

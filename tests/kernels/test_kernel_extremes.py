@@ -45,6 +45,17 @@ def test_what_is_not_a_number_in_an_idle_column_leaves_no_trace(build):
     assert not grads[0][is_idle_BT].any()
 
 
+@pytest.mark.parametrize("hidden", [1, 11, 16, 33])
+def test_an_infinite_input_saturates_whatever_fills_the_vectors(build, hidden):
+    work = draw_pass(SIZES._replace(hidden=hidden, inputs=1))._replace(places=LAST).to(torch.float32)
+    x_BTI = work.x_BT.detach().clone()
+    x_BTI[7, 2], x_BTI[9, 4] = torch.inf, -torch.inf
+    work = work._replace(x_BT=x_BTI)
+    results = work.read(wants_outputs=True)
+    assert all(part.isfinite().all() for part in results)
+    assert_near(results, read_plainly(work.to(torch.float64)), relative=1e-5)
+
+
 @pytest.mark.parametrize("size", [1e4, 1e30])
 def test_huge_inputs_saturate(build, size):
     drawn = draw_pass(SIZES)._replace(places=LAST)

@@ -142,7 +142,7 @@ def command(
             usage=f"Usage: auxrnn {name} [OPTIONS] {words}" if words else None,
             group=panel,
             sort_key=len(list(parent)),
-            config=(_refuse_fractions, _add_layers) if has_layers else _refuse_fractions,
+            config=(_refuse_odd_numbers, _add_layers) if has_layers else _refuse_odd_numbers,
         )
         return function
 
@@ -151,6 +151,7 @@ def command(
 
 def main() -> None:
     """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
+    _open_streams()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     keep_freed_memory()
     if sys.argv[1:2] == ["bench"]:
@@ -158,10 +159,22 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
+def _open_streams() -> None:
+    """Give a process without standard streams empty ones, and let all of them show any name."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free is the one that was closed: the next file would have taken it.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # they are the process's own
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code; mistakes and failures become one sentence on stderr."""
     words = list(argv) if argv and argv[0] != "help" else [*argv[1:], "--help"]
     try:
+        if any("\0" in word for word in words):
+            raise UsageError("a word holds a NUL character, which no name can have; leave it out")
         code = _parse(words)()
         return (code or 0) if argv else 2
     except UsageError as error:
@@ -176,15 +189,20 @@ def run(argv: Sequence[str]) -> int:
         say(f"auxrnn: {where} cannot be read or written ({error.strerror}); check the disk and permissions")
         return 1
     except (RuntimeError, MemoryError) as error:
-        is_ours = isinstance(error, RunError | MemoryError)
-        # Torch reports that memory is used up by a RuntimeError with a long text.
-        if not is_ours and not re.search("out of memory|allocate memory", str(error)):
-            raise
-        say(f"auxrnn: {(is_ours and str(error)) or 'out of memory; use a smaller batch or window'}")
+        say(f"auxrnn: {_describe_failure(error)}")
         return 1
     except KeyboardInterrupt:
         say("auxrnn: stopped")
         return 130
+
+
+def _describe_failure(error: RuntimeError | MemoryError) -> str:
+    if isinstance(error, RunError):
+        return str(error)
+    # Torch reports that memory is used up by a RuntimeError with a long text.
+    if isinstance(error, MemoryError) or re.search("out of memory|allocate memory", str(error)):
+        return "out of memory; use a smaller batch, shorter windows and segments, or a smaller network"
+    raise error
 
 
 def _parse(words: Sequence[str]) -> Callable[[], int | None]:
@@ -222,13 +240,25 @@ def _label(argument: Argument) -> str:
     return (required[0] if required else argument).name.removeprefix("--").upper()
 
 
-def _refuse_fractions(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Refuse a fraction for a whole number, which cyclopts would round; called between reading flags and using them."""
+def _refuse_odd_numbers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse numbers that only Python reads as such, and fractions for whole numbers, which cyclopts would round.
+
+    Called between reading the flags and using them.
+    """
     for argument in arguments:
-        takes_int = int in (get_args(argument.hint) or (argument.hint,))
-        for token in argument.tokens if takes_int else ():
-            if "." in token.value:
+        kinds = {int, float} & set(get_args(argument.hint) or (argument.hint,))
+        for token in argument.tokens if kinds else ():
+            is_odd = ("_" in token.value or not token.value.isascii()) and _is_number(token.value)
+            if is_odd or (float not in kinds and "." in token.value):
                 raise CoercionError(token=token, argument=argument, target_type=int)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _add_layers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

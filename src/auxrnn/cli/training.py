@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auxrnn.cli.commands import USE, ConfigOption, Json, RecipeOption, command, load_data, print_json, say
+from auxrnn.cli.commands import USE, ConfigOption, Flag, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import check_sums, damaged
+from auxrnn.files import check_sums, damaged, expand
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 10.0
 LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
+YEAR = 365 * 86_400.0
 
 
 @command(USE, has_layers=True)
@@ -33,6 +34,7 @@ def train(
     recipe: RecipeOption = DEFAULT_RECIPE,
     _config: ConfigOption = None,
     pretrained: Path | None = None,
+    endless: Flag = False,
     json: Json = False,
 ) -> int:
     """Train a network on a dataset or on your own files.
@@ -55,6 +57,7 @@ def train(
             recipe, unless a number of steps or epochs is given).
         pretrained: Reuse the pretraining of this run instead of repeating it: a run of 0 train steps on the same data
             and with the same pretraining settings, sampling steps included.
+        endless: Train even if it would take more than a year here.
 
     Examples:
         auxrnn train digits                              handwritten digits, bundled
@@ -73,11 +76,14 @@ def train(
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
     """
     from auxrnn.planning import plan
+    from auxrnn.progress import describe_seconds
     from auxrnn.runs import check_free, check_pretrained, claim, create, open_session, settle
+    from auxrnn.training.cost import estimate_time
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
     config = settle(run)
     if out is not None:
+        out = expand(out)
         check_free(out)
     dataset = load_data(config.data)
     config, prepared = plan(config, dataset, minutes=minutes, say=say)
@@ -86,9 +92,13 @@ def train(
     with claim(out or _default_folders(config)) as folder:
         session = open_session(config, dataset, prepared, folder)
         _check_memory(session)
+        seconds = estimate_time(session).seconds
+        if seconds > YEAR and not endless:
+            cure = "fewer updates or passes take less, and --endless asks for it all the same"
+            raise UsageError(f"this training would take {describe_seconds(seconds)} here; {cure}")
         create(config, prepared, folder, pretrained=pretrained)
         _announce_data(session, dataset, prepared)
-        _announce(session, minutes=minutes)
+        _announce(session, minutes=minutes, seconds=seconds)
         return _train_to_end(session, folder, is_json=json)
 
 
@@ -181,13 +191,13 @@ def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared")
             say(line)
 
 
-def _announce(session: "Session", *, minutes: float | None) -> None:
+def _announce(session: "Session", *, minutes: float | None, seconds: float) -> None:
     """Say in two lines what will be done and about how long it takes here; in more what a user may not have meant."""
     from auxrnn.build import count_weights
     from auxrnn.progress import describe_seconds
-    from auxrnn.training.cost import estimate_time, find_longest
+    from auxrnn.training.cost import find_longest
 
-    config, seconds, longest = session.config, estimate_time(session).seconds, find_longest(session)
+    config, longest = session.config, find_longest(session)
     model, window = config.model.model, config.loss.supervised_window
     reach = window if PRESETS[model].is_recurrent and window != "full" else "all"
     system = name_system(model, config.loss.objective)

@@ -1,6 +1,7 @@
 """`auxrnn evaluate` and `auxrnn predict`."""
 
 import io
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
 from auxrnn.config import SplitName, Weights
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def evaluate(
     trained = runs.load_run(run, weights=weights)
     examples = runs.load_split(run, split, data_dir=data_dir)
     evaluation = evaluate_on(trained.network, in_order(examples.select(by_length(examples)), BATCH_SIZE))
+    if not math.isfinite(evaluation.loss):
+        raise RunError("the loss is not a finite number; these weights are of no use, train again")
     if json:
         scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
@@ -171,16 +174,19 @@ def _print_answer(row: dict[str, Any]) -> None:
 def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
     from auxrnn.streaming import Stream
 
-    stream, step = Stream(trained.network), 0
+    form = trained.card.format
+    stream, step, longest = Stream(trained.network), 0, getattr(form, "max_length", None)
     _say_weights(trained)
-    for values in _read_stream(trained.card.format):
+    for values in _read_stream(form):
         if values is None:
             stream.restart()
             step = 0
             continue
         step += 1
-        row = _answer(trained, stream.step([values])[0].tolist(), step=step)
-        (print_json if is_json else _print_answer)(row)
+        # What comes after --max-length was not read in training either: the answer stays.
+        if longest is None or step <= longest:
+            probability_C = stream.step([values])[0].tolist()
+        (print_json if is_json else _print_answer)(_answer(trained, probability_C, step=step))
 
 
 def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:

@@ -3,17 +3,19 @@
 import bz2
 import gzip
 import lzma
+import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from auxrnn.errors import RunError
+from auxrnn.files import locked
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 """Endings of archive names; the kind of an archive is decided by its first bytes."""
@@ -36,22 +38,31 @@ def unpack(archive: Path, target: Path) -> None:
     If everything lies in one folder, that folder is left out. If the target exists, nothing is done. On failure
     nothing is left behind, and a `RunError` says why.
     """
-    if target.is_dir():
+    aside, lock = target.with_name(f".{target.name}"), target.with_name(f".{target.name}.lock")
+    if target.is_dir() and not lock.exists():
         return
     if not archive.is_file():
         raise RunError(f"{archive} is not a file; give an archive ({', '.join(ARCHIVE_SUFFIXES)})")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as aside:
-            folder = Path(aside) / "content"
-            folder.mkdir()
-            _extract(archive, folder)
-            _skip_outer_folders(folder).rename(target)
+        with locked(lock, waiting_for=f"unpacking {archive}"), _emptied(aside):
+            if not target.is_dir():
+                aside.mkdir()
+                _extract(archive, aside)
+                _skip_outer_folders(aside).rename(target)
     except OSError as error:
-        # Another process may have been faster.
-        if not target.is_dir():
-            cure = "check both, and whether there is space"
-            raise RunError(f"{archive} cannot be unpacked into {target} ({error.strerror}); {cure}") from error
+        cure = "check both, and whether there is space"
+        raise RunError(f"{archive} cannot be unpacked into {target} ({error.strerror}); {cure}") from error
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[None]:
+    """Remove a folder before, which a killed process may have left, and after."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _extract(archive: Path, folder: Path) -> None:

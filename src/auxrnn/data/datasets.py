@@ -34,6 +34,7 @@ from auxrnn.files import (
     describe_bytes,
     find_appearance,
     find_checksum,
+    find_cure,
     flush,
     locked,
     read_checked,
@@ -123,7 +124,7 @@ def load_sources(sources: Sequence[Source], *, observe: Observe = lambda _done, 
     except OSError as error:
         if error.filename is not None and not str(error.filename).startswith(str(root)):
             raise RunError(f"{error.filename} cannot be read ({error.strerror}); check that it is there") from error
-        cure = f"free some space there or let {CACHE_DIR_VARIABLE} name another folder"
+        cure = f"{find_cure(error)} or let {CACHE_DIR_VARIABLE} name another folder"
         raise RunError(f"cannot write {root} ({error.strerror}); {cure}") from error
     if dataset is None:
         raise RunError(f"{folder} is damaged as soon as it is written; let {CACHE_DIR_VARIABLE} name another disk")
@@ -162,7 +163,8 @@ def _check_space(name: str, num_bytes: int, root: Path) -> None:
     free = shutil.disk_usage(root).free
     logger.info("reading %s; the decoded data takes up to %s in %s", name, describe_bytes(num_bytes), root)
     if num_bytes + SPARE_BYTES > free:
-        found = f"needs {describe_bytes(num_bytes)} in {root}, where {describe_bytes(free)} are free"
+        needed = f"{describe_bytes(num_bytes)} and a reserve of {describe_bytes(SPARE_BYTES)}"
+        found = f"needs {needed} in {root}, where {describe_bytes(free)} are free"
         cure = f"free some space or let {CACHE_DIR_VARIABLE} name a folder on another disk"
         raise RunError(f"{name} {found}; {cure}")
 

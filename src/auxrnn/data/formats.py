@@ -4,14 +4,16 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from types import UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
-from auxrnn.config import DataConfig
+from auxrnn.config import MOST, DataConfig
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.errors import RunError, UsageError
@@ -20,6 +22,7 @@ Tokens = Literal["characters", "bytes"]
 ZHANG_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n "
 """The 69 different characters of Zhang et al. (2015), and the space."""
 NUM_CODE_POINTS = 0x110000
+LARGEST = 1e30
 NUM_MEASURED = 1000
 
 
@@ -83,7 +86,24 @@ def to_plain(form: Format) -> dict[str, Any]:
 def from_plain(values: dict[str, Any]) -> Format:
     """Return the format that `to_plain` was given; anything else raises ValueError, KeyError or TypeError."""
     fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in values.items()}
-    return KINDS[fields.pop("kind")](**fields)
+    form = KINDS[fields.pop("kind")](**fields)
+    for name, hint in get_type_hints(type(form)).items():
+        if not _fits(getattr(form, name), hint):
+            raise TypeError(f"{name} is not of type {hint}")
+    return form
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Return whether a value is of a type, as far as formats use types; their whole numbers are sizes."""
+    if isinstance(hint, UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if hint in (int, float) and not isinstance(value, bool):
+        return isinstance(value, int | hint) and (math.isfinite(value) if hint is float else 0 < value <= MOST)
+    return isinstance(value, hint)
 
 
 def step_sizes(form: Format) -> tuple[int, int | None]:
@@ -100,8 +120,11 @@ def make_encoding(form: Format) -> Encoding:
     if isinstance(form, SeriesFormat):
         assert form.mean is not None, "the training data must be known first"
         mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
-        # In double precision: a large mean would cost single precision most of its digits.
-        return Encoding(lambda value: ((value - mean_D) / deviation_D).astype(np.float32), form.max_length)
+        # In double precision: a large mean would cost single precision most of its digits. Beyond its range, a number
+        # is as good as the largest that can be summed up.
+        return Encoding(
+            lambda value: np.clip((value - mean_D) / deviation_D, -LARGEST, LARGEST).astype(np.float32), form.max_length
+        )
     if form.tokens == "bytes":
         return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)
     assert form.alphabet is not None, "characters need an alphabet first"

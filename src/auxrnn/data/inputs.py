@@ -22,7 +22,7 @@ from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
 from auxrnn.data.readers.pictures import read_image_file
 from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
 from auxrnn.data.sources import find_source
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
 
 STANDARD_INPUT = Path("-")
 CHUNK_VALUES = 2**24
@@ -84,7 +84,11 @@ def _as_file(path: Path, form: Format) -> Iterator[Path]:
         file = Path(folder) / "input"
         with file.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
-        yield file.rename(file.with_suffix(_find_suffix(file, form)))
+        file = file.rename(file.with_suffix(_find_suffix(file, form)))
+        try:
+            yield file
+        except (RunError, UsageError) as error:
+            raise type(error)(str(error).replace(str(file), "standard input")) from error
 
 
 def _find_suffix(file: Path, form: Format) -> str:

@@ -16,7 +16,7 @@ from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
 from auxrnn.errors import UsageError, nearest
-from auxrnn.files import cache_dir, checksum_files
+from auxrnn.files import cache_dir, checksum_files, expand
 
 SERIES_SUFFIX = ".ts"
 Files = Mapping[Part, Path] | Path
@@ -32,7 +32,7 @@ def find_sources(config: DataConfig) -> list[Source]:
 
     A dataset's name wins over a file of that name.
     """
-    name, path = config.data, Path(config.data).expanduser()
+    name, path = config.data, expand(config.data)
     if name not in DATASETS and not path.exists():
         cure = "give a dataset's name or an existing file or folder"
         raise UsageError(f"{name!r} is neither a dataset nor a path; {cure}{nearest(name, DATASETS)}")
@@ -50,6 +50,9 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> S
     """Return the source for a path, by its name and by what is in it; nothing is opened yet."""
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
+    if not path.is_file() and not path.is_dir():
+        # A pipe would be waited for, perhaps for ever.
+        raise UsageError(f"{path} is neither a file nor a folder; write what it gives to a file first")
     folder = path
     if path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES):
         folder = cache_dir() / f"archive-{checksum_files([path])[:32]}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import find_checksum, user_cache
+from auxrnn.files import expand, find_checksum, user_cache
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens")
@@ -86,7 +86,7 @@ def check_options(config: DataConfig, allowed: Collection[str], *, what: str) ->
 
 def find_data_folder(data_dir: Path | None = None) -> Path:
     """Return the folder of all datasets: the given one, else $AUXRNN_DATA_DIR, else the user's cache."""
-    return Path(data_dir or os.environ.get(DATA_DIR_VARIABLE) or user_cache()).expanduser()
+    return expand(data_dir or os.environ.get(DATA_DIR_VARIABLE) or user_cache())
 
 
 def get_files(spec: DatasetSpec, data_dir: Path | None = None) -> list[Path]:

@@ -156,7 +156,8 @@ class Runner:
             return ["resume", str(folder)]
         runs.remove_half_made(folder)
         adopted = [] if task.after is None else ["--pretrained", str(self.folders.runs / task.after)]
-        return ["train", *to_flags(task.config), "--out", str(folder), *adopted]
+        # How long it takes was announced for all tasks together.
+        return ["train", *to_flags(task.config), "--endless", "--out", str(folder), *adopted]
 
     def _end(self, task: Task, code: int) -> bool:
         """Close a task whose process has ended; return False if another process has begun it meanwhile."""

@@ -179,7 +179,7 @@ def shown_as(title: str, *, ours: object, paper: object) -> str:
 
 def find_scale(name: ScaleName, made_folder: Path) -> Scale:
     """Return a scale by name; the data of smoke is written to `made_folder` unless it is there already."""
-    values = tomllib.loads((resources.files("auxrnn.experiments") / f"{name}.toml").read_text())
+    values = tomllib.loads((resources.files("auxrnn.experiments") / f"{name}.toml").read_text(encoding="utf-8"))
     if name == "smoke":
         _write_data(made_folder)
         for setup in values["datasets"].values():

@@ -123,7 +123,9 @@ class ForwardBlock {
         const Ratio o = tanh_ratio(sum[OUTPUT]), squashed = tanh_ratio(c);
         const Vector inverse_2 = 1.0f / (o.denominator * squashed.denominator);
         const Vector output = (o.denominator + o.numerator) * squashed.denominator * (0.5f * inverse_2);
-        const Vector h = output * (squashed.numerator * o.denominator * inverse_2);
+        Vector h = output * (squashed.numerator * o.denominator * inverse_2);
+        // An infinite input times the zero weights of units that only fill the vector must not reach the others.
+        for (long lane = network_.hidden - unit; lane < LANES; ++lane) h[lane] = 0.0f;
         store(cell, c);
         store(next_h, h);
         if (index + 1 < call_.layers) give_upper(index + 1, row, unit, h);

@@ -33,12 +33,16 @@ def read_events(run_folder: Path) -> list[dict[str, Any]]:
     events = []
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line)
+            event = json.loads(line, parse_constant=_refuse)
             events.append(event | {"event": event["event"]})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             if number < len(lines):
                 raise RunError(f"{path}, line {number} is damaged; remove that line or run again") from error
     return events
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is never written")
 
 
 class RunRecord(NamedTuple):

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from auxrnn.errors import RunError
 from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 
@@ -65,7 +66,10 @@ def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation
 @torch.inference_mode()
 def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
     """Return the probability of each class for every sequence."""
-    return torch.cat([network.logits(batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
+    found = torch.cat([network.logits(batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
+    if not bool(found.isfinite().all()):
+        raise RunError("a sequence holds numbers too large for this network; scale it as the training data was")
+    return found
 
 
 @torch.inference_mode()

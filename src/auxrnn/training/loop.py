@@ -305,11 +305,15 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
         return Position(), optimizer
     values = dict(checkpoint.values["position"])
     position = Position(**values | {"meter": Meter(**values["meter"])})
-    names = session.network.state_dict()
-    session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
-    optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     if position.best_accuracy is not None:
         session.best = _find_best(session, checkpoint)
+    names = session.network.state_dict()
+    try:
+        session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
+        optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
+    except (RuntimeError, LookupError) as error:
+        # Possible in run folders of earlier versions, which have no checksums.
+        raise RunError("the newest checkpoint does not fit config.json; put that back as it was") from error
     session.recorder.rewind(checkpoint.values["mark"])
     if checkpoint.values.get("events_sha256") not in (None, session.recorder.checksum()):
         logger.warning(
@@ -324,9 +328,11 @@ def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
     # Earlier versions kept them in a file of their own, which was replaced again and again.
     assert session.folder is not None
     try:
-        return safetensors.torch.load_file(session.folder / BEST)
-    except (OSError, SafetensorError) as error:
+        best = safetensors.torch.load((session.folder / BEST).read_bytes())
+        session.network.load_state_dict(best)
+    except (OSError, RuntimeError, SafetensorError) as error:
         raise damaged(session.folder / BEST) from error
+    return best
 
 
 def _not_finite(session: Session, position: Position, name: str, *, update: int) -> RunError:

@@ -156,9 +156,9 @@ def _compute_checksums(data: bytes, values: dict[str, Any]) -> dict[str, str]:
 
 def _load(path: Path) -> Checkpoint | None:
     try:
-        entry = json.loads(path.read_text())
+        entry = json.loads(path.read_bytes())
         data = path.with_suffix(".safetensors").read_bytes()
         is_whole = _compute_checksums(data, entry["values"]).items() <= entry.items()
         return Checkpoint(safetensors.torch.load(data), entry["values"]) if is_whole else None
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError):
         return None

@@ -17,7 +17,7 @@ from PIL import ExifTags, Image
 
 from auxrnn.data.examples import ExampleError, describe_damage
 from auxrnn.data.images import ImageFormat, to_sequences, to_unit
-from auxrnn.data.readers.arrays import list_keys, load_array, open_array
+from auxrnn.data.readers.arrays import LARGEST_BLOCK, list_keys, load_array, open_array
 from auxrnn.errors import RunError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "WEBP", "TIFF")
@@ -146,7 +146,10 @@ def _read_array(path: Path) -> Pixels:
     keys = list_keys(path) if path.suffix.lower() == ".npz" else [None]
     if len(keys) != 1 and "x" not in keys:
         raise RunError(f"{path} holds {len(keys)} arrays and none called x; save the images in it under the name x")
-    array = load_array(open_array(path, "x" if "x" in keys else keys[0], kinds="uf", cure=PIXELS))
+    stored = open_array(path, "x" if "x" in keys else keys[0], kinds="uf", cure=PIXELS)
+    if path.suffix.lower() == ".npz" and stored.num_bytes > LARGEST_BLOCK:
+        raise RunError(f"{path} unpacks to {stored.num_bytes:,} bytes in memory; save the images as an .npy file")
+    array = load_array(stored)
     is_unit = array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1
     if not is_unit and array.dtype != np.uint8:
         raise RunError(f"{path} holds {array.dtype} from {array.min():.3g} to {array.max():.3g}; {PIXELS}")

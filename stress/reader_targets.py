@@ -1,0 +1,382 @@
+"""Files of every kind that the readers take, whole and damaged: tables, arrays, series, pictures, archives, lists."""
+
+import gzip
+import io
+import itertools
+import json
+import shutil
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from PIL import Image
+
+from auxrnn import runs
+from auxrnn.config import DataConfig, RunConfig
+from auxrnn.data.datasets import collect, load, open_sources
+from auxrnn.data.examples import Problems
+from auxrnn.data.formats import Format, SeriesFormat, TextFormat
+from auxrnn.data.images import ImageFormat, read_cifar10, read_idx
+from auxrnn.data.inputs import read_inputs
+from auxrnn.data.readers.dogs import read_list
+from auxrnn.data.sources import find_source
+from stress.mutations import NUMBERS, WORDS, encode_all, mutate, mutate_json
+from stress.targets import MistakeError, Target, Targets, check_sentence
+
+TEXTS = [(f'{word} words, "quoted"\nand more {row}', "ab"[row % 2]) for row, word in enumerate(["some", "\u00e4"] * 3)]
+COLUMNS = (*[None] * 20, "text", "label", "1", "2", "1+2", "text+label", "+", "", "-1", "\uff11")
+TABLE_TOKENS = encode_all([*NUMBERS, *WORDS, ",", ";", "\t", "\r", "\r\n", '""', "text", "label", '"text"', "[" * 3000])
+SERIES = b"""# comment
+@problemName A
+@timeStamps false
+@dimensions 2
+@classLabel true 1 2 run
+@data
+1,2.5,-3e4:4,5,6:1.0
+7:8:2
+9,10:11,12:run
+1,2:3,4:2
+"""
+SERIES_TOKENS = encode_all(
+    [*NUMBERS, *WORDS, ",", ":", "?", "#", "@data\n", "@classLabel true ", "@targetLabel true ", "true"]
+)
+HEADER_TOKENS = encode_all([
+    *NUMBERS, "'descr'", "'<f4'", "'|O'", "'<U2'", "'>i8'", "'|V3'", "'<M8[s]'", "[('a','<f4')]", "'<f16'", "'<c8'",
+    "(", ")", "{", "}", ",", ":", "'shape'", "'fortran_order'", "True", "False", "(" * 200, "lambda", "\n",
+])  # fmt: skip
+PICTURES: dict[str, tuple[str, ...]] = {
+    "png": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),
+    "jpeg": ("L", "RGB", "CMYK"),
+    "gif": ("L", "P"),
+    "tiff": ("1", "L", "I;16", "F", "RGB", "CMYK", "LAB"),
+    "bmp": ("1", "L", "P", "RGB", "RGBA"),
+    "webp": ("RGB", "RGBA"),
+    "ppm": ("1", "L", "RGB"),
+}
+TEXT_FORM = TextFormat("characters", "abcdefghijklmnopqrstuvwxyz \n", columns=("text",))
+SERIES_FORM = SeriesFormat(2, (0.5, 1e4), (2.0, 1e-3))
+IMAGE_FORM = ImageFormat(3, 2, 3, is_resized=True)
+TABLES = (".csv", ".tsv", ".jsonl", ".txt", ".parquet")
+LARGEST = 2**31
+"""Bytes of values that an input of a few hundred bytes may stand for."""
+
+
+def reader_targets(folder: Path) -> Targets:
+    """Return a target for each kind of file; they are written below a folder."""
+
+    def tables(suffix: str, seeds: Sequence[bytes], make: Callable[[Random], bytes] | None = None) -> Any:
+        return make or partial(mutate, seeds=seeds, tokens=TABLE_TOKENS), partial(_read, folder / f"fuzzed{suffix}")
+
+    (folder / "arrays").mkdir()
+    (folder / "arrays" / "y.npy").write_bytes(_to_npy(np.array([0, 1, 1])))
+    csv, rows = _make_tables()
+    arrays, series = (
+        _make_arrays(),
+        [SERIES, SERIES.replace(b":4,5,6", b"").replace(b":8", b""), SERIES.replace(b"@classLabel true 1 2 run", b"")],
+    )
+    pictures = _make_pictures()
+    archives = _make_archives(csv, pictures)
+    return {
+        "csv": Target(100_000, *tables(".csv", csv)),
+        "tsv": Target(60_000, *tables(".tsv", [table.replace(b",", b"\t") for table in csv])),
+        "jsonl": Target(78_000, *tables(".jsonl", rows, partial(mutate_json, seeds=rows))),
+        "txt": Target(30_000, *tables(".txt", csv)),
+        "parquet": Target(40_000, *tables(".parquet", [_make_parquet()])),
+        "npy": Target(
+            70_000, partial(mutate, seeds=arrays, tokens=HEADER_TOKENS), partial(_read, folder / "arrays/x.npy")
+        ),
+        "npz": Target(60_000, partial(_make_npz, arrays=arrays), partial(_read, folder / "fuzzed.npz")),
+        "ts": Target(
+            100_000, partial(mutate, seeds=series, tokens=SERIES_TOKENS), partial(_read, folder / "fuzzed.ts")
+        ),
+        "pictures": Target(80_000, partial(mutate, seeds=pictures), partial(_read_picture, folder)),
+        "lists": Target(80_000, _make_list, partial(_read_list, folder / "list.mat")),
+        "idx": Target(40_000, _make_idx, partial(_read_binary, folder / "idx", read_idx)),
+        "cifar": Target(
+            20_000, _make_cifar, partial(_read_binary, folder / "cifar.bin", lambda path: read_cifar10([path])[0])
+        ),
+        "archives": Target(30_000, partial(_make_archive, seeds=archives), partial(_read_archive, folder)),
+        "prepared": Target(15_000, partial(_make_any, seeds=(csv, rows, series)), partial(_prepare, folder)),
+    }
+
+
+def _read(path: Path, content: bytes) -> None:
+    """Read a file as training or as prediction does."""
+    path.write_bytes(content)
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    form: Format = TEXT_FORM if path.suffix in TABLES else SERIES_FORM
+    if rng.random() < 0.3:
+        _read_to_predict(path, form if rng.random() < 0.9 else rng.choice((TEXT_FORM, SERIES_FORM, IMAGE_FORM)))
+    else:
+        _read_to_train(path, _draw_options(rng, path), rng)
+
+
+def _draw_options(rng: Random, path: Path) -> DataConfig:
+    if path.suffix not in TABLES:
+        return DataConfig(data=str(path))
+    tokens = "bytes" if rng.random() < 0.3 else "characters"
+    return DataConfig(data=str(path), text_column=rng.choice(COLUMNS), label_column=rng.choice(COLUMNS), tokens=tokens)  # type: ignore[arg-type]
+
+
+def _read_to_train(path: Path, options: DataConfig, rng: Random) -> None:
+    source = find_source(path, options, has_labels=rng.random() < 0.7)
+    problems = Problems(is_patient=rng.random() < 0.5)
+    opened = open_sources([source], problems)
+    values = io.BytesIO()
+    if opened[0].num_bytes > LARGEST:
+        raise MistakeError(f"an announced size beyond reason: {opened[0].num_bytes}")
+    table, facts = collect([source], opened, values, problems=problems)
+    for sentence in (*problems.refused, *problems.skipped):
+        check_sentence(sentence)
+    json.dumps(facts.description).encode()
+    dtype = np.dtype(facts.dtype)
+    if len(values.getvalue()) != dtype.itemsize * int(table.begin_N1[-1]) * (facts.num_features or 1):
+        raise MistakeError("values that are not as many as the table says")
+    if dtype.kind == "f" and not np.isfinite(np.frombuffer(values.getvalue(), dtype)).all():
+        raise MistakeError("a value that is not finite")
+
+
+def _read_to_predict(path: Path, form: Format) -> None:
+    problems = Problems()
+    for inputs in read_inputs(path, form, problems=problems):
+        for value in itertools.islice(inputs.split.values(), 4):
+            encoded = inputs.split.encoding.encode(value)
+            if encoded.dtype.kind == "f" and not np.isfinite(encoded).all():
+                raise MistakeError("an encoded value that is not finite")
+    for sentence in (*problems.refused, *problems.skipped):
+        check_sentence(sentence)
+
+
+def _read_picture(folder: Path, content: bytes) -> None:
+    """Read a picture alone or in a folder of them."""
+    rng, images = Random(content), folder / "images"  # noqa: S311 - must be repeatable
+    path = images / "a" / f"fuzzed{rng.choice(('.png', '.jpg', '.gif'))}"
+    shutil.rmtree(images, ignore_errors=True)
+    (images / "b").mkdir(parents=True)
+    path.parent.mkdir()
+    path.write_bytes(content)
+    if rng.random() < 0.6:
+        _read_to_predict(path, IMAGE_FORM._replace(is_resized=rng.random() < 0.8, channels=rng.choice((1, 3))))
+    else:
+        (images / "b" / "whole.png").write_bytes(WHOLE_PICTURE)
+        options = DataConfig(data=str(images), image_size=rng.choice((None, 3)), enlarge_to=rng.choice((None, None, 5)))
+        _read_to_train(images, options, rng)
+
+
+def _read_list(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    read_list(path, Problems())
+
+
+def _read_binary(path: Path, read: Callable[[Path], Any], content: bytes) -> None:
+    path.write_bytes(content)
+    read(path)
+
+
+def _read_archive(folder: Path, content: bytes) -> None:
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    path = folder / f"fuzzed{rng.choice(('.zip', '.tar', '.tar.gz'))}"
+    path.write_bytes(content)
+    try:
+        _read_to_train(path, DataConfig(data=str(path), image_size=rng.choice((None, 3))), rng)
+    finally:
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+
+
+def _prepare(folder: Path, content: bytes) -> None:
+    """Load data through the cache and settle how it is read."""
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    suffix = next(
+        suffix for start, suffix in ((b"{", ".jsonl"), (b"#", ".ts"), (b"", ".csv")) if content.startswith(start)
+    )
+    path = folder / f"prepared{suffix}"
+    path.write_bytes(content)
+    try:
+        data = _draw_options(rng, path)
+        data = replace(data, validation_fraction=rng.choice((0.0, 0.3)), label_fraction=rng.choice((1.0, 0.5)))
+        config = RunConfig(data=replace(data, max_length=rng.choice((None, 2)), train_examples=rng.choice((None, 3))))
+        card = runs.prepare(config, load(config.data)).card
+        if not np.isfinite(card.constant_loss):
+            raise MistakeError(f"a constant loss that is not finite: {card.constant_loss}")
+        if (
+            isinstance(card.format, SeriesFormat)
+            and not np.isfinite([*(card.format.mean or ()), *(card.format.deviation or ())]).all()
+        ):
+            raise MistakeError("a scale that is not finite")
+    finally:
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+
+
+def _make_any(rng: Random, seeds: Sequence[Sequence[bytes]]) -> bytes:
+    return mutate(rng, rng.choice(seeds), rng.choice((TABLE_TOKENS, SERIES_TOKENS)))
+
+
+def _make_tables() -> tuple[list[bytes], list[bytes]]:
+    quoted = "".join(f'"{text.replace(chr(34), chr(34) * 2)}",{label}\r\n' for text, label in TEXTS)
+    plain = "".join(f"{label};text of row {row};{row}.0\n" for row, (_, label) in enumerate(TEXTS))
+    csv = [("text,label\r\n" + quoted).encode(), ("text,label\r\n" + quoted).encode("utf-8-sig"), quoted.encode()]
+    csv += [("label;review;id\n" + plain).encode(), plain.encode(), ("text,label\r\n" + quoted).encode("utf-16")]
+    rows = [json.dumps({"text": text, "label": label, "id": [row, None]}) for row, (text, label) in enumerate(TEXTS)]
+    numbers = [json.dumps({"review": text, "stars": row % 3}) for row, (text, _) in enumerate(TEXTS)]
+    return csv, ["\n".join(rows).encode(), "\n".join(numbers).encode()]
+
+
+def _make_parquet() -> bytes:
+    texts, labels = zip(*TEXTS, strict=True)
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "label": labels, "numbers": [[1.5]] * len(texts)}), file)
+    return file.getvalue()
+
+
+def _to_npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _make_arrays() -> list[bytes]:
+    x_NTD = np.arange(120, dtype=np.float32).reshape(3, 20, 2)
+    kinds = ("<f4", "<f8", ">f8", "<f2", "<i8", ">i2", "|u1", "|b1", "<f16")
+    arrays = [_to_npy(x_NTD.astype(kind)) for kind in kinds]
+    columns = [
+        np.array(["a", "b", ""]),
+        np.array([0, -1, 2]),
+        np.array([2, 1, 2]),
+        np.array([b"a", b"b", b"c"]),
+        np.array([0.0, 1.0, np.nan]),
+    ]
+    return [*arrays, _to_npy(np.asfortranarray(x_NTD)), _to_npy(x_NTD[..., 0]), *map(_to_npy, columns)]
+
+
+def _make_npz(rng: Random, arrays: Sequence[bytes]) -> bytes:
+    """Pack arrays, of which one is changed, under usual and other names; half of the files are then changed again."""
+    file, kind = io.BytesIO(), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    names = rng.choice(
+        (("x", "y", "lengths"), ("x_train", "y_train", "x_test", "y_test"), ("arr_0",), ("data", "label"), ("X", "Y"))
+    )
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        for name in names:
+            content = mutate(rng, arrays, HEADER_TOKENS) if rng.random() < 0.3 else rng.choice(arrays)
+            archive.writestr(f"{name}{rng.choice(('.npy', '.npy', '.npy', '.npy', ''))}", content)
+    return file.getvalue() if rng.random() < 0.5 else mutate(rng, [file.getvalue()])
+
+
+def _make_pictures() -> list[bytes]:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8)
+    wide: dict[str, np.ndarray] = {
+        "I;16": pixels[..., 0].astype(np.uint16) * 257,
+        "F": pixels[..., 0] / np.float32(255),
+    }
+    seeds = []
+    for kind, modes in PICTURES.items():
+        for mode in modes:
+            image, file, exif = Image.fromarray(wide.get(mode, pixels)), io.BytesIO(), Image.Exif()
+            exif[0x0112] = 6
+            image = image if mode in wide else image.convert(mode)
+            image.save(file, kind, **({"exif": exif} if kind in ("png", "jpeg", "webp", "tiff") else {}))
+            seeds.append(file.getvalue())
+    return seeds
+
+
+WHOLE_PICTURE = _make_pictures()[1]
+
+
+def _element(kind: int, data: bytes) -> bytes:
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def _matrix(what: int, shape: Sequence[int], name: bytes, *pieces: bytes) -> bytes:
+    parts = [
+        _element(6, struct.pack("<II", what, 0)),
+        _element(5, struct.pack(f"<{len(shape)}i", *shape)),
+        _element(1, name),
+        *pieces,
+    ]
+    return _element(14, b"".join(parts))
+
+
+def _make_list(rng: Random) -> bytes:
+    """Make a list of Stanford Dogs, packed or plain, of which something is changed."""
+    names = [b"n1-dog/a.jpg", b"n1-dog/b.jpg", b"n2-cat/c.jpg"]
+    cells = [_matrix(4, (1, len(name)), b"", _element(rng.choice((2, 4, 16, 17)), name)) for name in names]
+    variables = [_matrix(1, (3, 1), b"file_list", *cells), _matrix(6, (3, 1), b"labels", _element(2, bytes([1, 1, 2])))]
+    if rng.random() < 0.6:
+        variables = [mutate(rng, [variable]) for variable in variables]
+    if rng.random() < 0.5:
+        variables = [struct.pack("<II", 15, len(packed := zlib.compress(variable))) + packed for variable in variables]
+    content = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + b"".join(variables)
+    return content if rng.random() < 0.5 else mutate(rng, [content])
+
+
+def _make_idx(rng: Random) -> bytes:
+    content = mutate(
+        rng, [b"\0\0\x08\x03" + struct.pack(">3I", 2, 3, 2) + bytes(12), b"\0\0\x08\x01\0\0\0\x03" + bytes(3)]
+    )
+    packed = gzip.compress(content, mtime=0)
+    return rng.choice((content, packed, mutate(rng, [packed])))
+
+
+def _make_cifar(rng: Random) -> bytes:
+    return mutate(rng, [bytes([3]) + bytes(3072) + bytes([9]) + bytes(range(256)) * 12, b""])
+
+
+def _make_archives(tables: Sequence[bytes], pictures: Sequence[bytes]) -> list[dict[str, bytes]]:
+    """Return what archives hold, by name."""
+    images = {
+        f"top/{part}/{label}/{row}.png": pictures[1] for part in ("train", "test") for label in "ab" for row in range(2)
+    }
+    return [
+        {"data/train.csv": tables[0], "data/test.csv": tables[0]},
+        images,
+        {"A_TRAIN.ts": SERIES, "A_TEST.ts": SERIES},
+    ]
+
+
+def _make_archive(rng: Random, seeds: Sequence[dict[str, bytes]]) -> bytes:
+    """Pack files, some under other names or with other bytes; half of the archives are then changed again."""
+    members = []
+    for name, content in rng.choice(seeds).items():
+        chance = rng.random()
+        changed = (
+            mutate(rng, [name.encode()], encode_all([*WORDS, "/", "../", "//"])) if chance < 0.15 else name.encode()
+        )
+        members.append((changed, mutate(rng, [content]) if chance > 0.9 else content))
+    packed = _pack_zip(members, rng) if rng.random() < 0.5 else _pack_tar(members, rng)
+    return packed if rng.random() < 0.5 else mutate(rng, [packed])
+
+
+def _pack_zip(members: Sequence[tuple[bytes, bytes]], rng: Random) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(
+        file, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+    ) as archive:
+        for name, content in members:
+            info = zipfile.ZipInfo(name.decode("latin-1" if rng.random() < 0.3 else "utf-8", "replace")[:60_000] or "x")
+            info.external_attr = rng.choice((0, 0, 0, 0o100644 << 16, 0o120777 << 16, 0o010644 << 16))
+            archive.writestr(info, content)
+    return file.getvalue()
+
+
+def _pack_tar(members: Sequence[tuple[bytes, bytes]], rng: Random) -> bytes:
+    file = io.BytesIO()
+    mode: Any = rng.choice(("w", "w", "w:gz", "w:bz2", "w:xz"))
+    form = rng.choice((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
+    with tarfile.open(fileobj=file, mode=mode, format=form) as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name.decode("utf-8", "surrogateescape").replace("\0", "")[:90])
+            info.size, info.type = (
+                len(content),
+                rng.choice((tarfile.REGTYPE,) * 20 + (tarfile.SYMTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)),
+            )
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
