@@ -6,8 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-OF_TIME = ("seconds", "cpu_seconds", "mark", "values_sha256")
-"""Of a checkpoint, the size of metrics.jsonl and the checksum of the values depend on times too."""
+OF_TIME = (
+    "seconds",
+    "cpu_seconds",
+    "mark",
+    "values_sha256",
+    "events_sha256",
+    "metrics.jsonl",
+    "environment.json",
+    "sha256",
+)
+"""Size and checksums of what holds times depend on them too."""
 
 
 def describe(folder: Path) -> dict[str, str]:
@@ -25,14 +34,20 @@ def find_differences(found: dict[str, str], expected: dict[str, str]) -> list[st
 
 def _name(path: Path, digest: str) -> str:
     """Return the name of a file; of a checksum that the cache remembers, whose name depends on times, the checksum."""
-    is_remembered = path.parent.name == "checksums" and not path.name.startswith(".")
-    return str(path.with_name(digest) if is_remembered else path)
+    return str(path.with_name(digest) if _is_remembered(path) else path)
+
+
+def _is_remembered(path: Path) -> bool:
+    return path.parent.name == "checksums" and not path.name.startswith(".") and not path.suffix
 
 
 def _digest(path: Path) -> str:
     if path.is_dir():
         return "folder"
     content = path.read_bytes()
+    if _is_remembered(path):
+        # What follows the checksum proves that it belongs to the name.
+        content = content.split()[0]
     if path.suffix in (".json", ".jsonl"):
         text = content.decode(errors="replace")
         texts = text.splitlines() if path.suffix == ".jsonl" else [text]

@@ -137,10 +137,12 @@ def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> s
     """
     appearance = appearance or find_appearance(files)
     known = cache_dir() / "checksums" / appearance
-    if (checksum := _recall(known)) is None:
+    lock = known.with_suffix(".lock")
+    # A lock that a killed process left goes when it is taken and released.
+    if (checksum := _recall(known)) is None or lock.exists():
         try:
             known.parent.mkdir(parents=True, exist_ok=True)
-            with locked(known.with_suffix(".lock"), waiting_for="reading the same files"):
+            with locked(lock, waiting_for="reading the same files"):
                 checksum = _recall(known) or checksum_together(files)
                 remove_asides(known.parent, appearance)
                 write_aside(known, f"{checksum} {digest(appearance + checksum)}\n")

@@ -430,6 +430,10 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, root):
     load_sources(table_of(path))
     assert leftovers(root) == []
     assert all(len(path.name) == len(known.name) for path in (root / "checksums").iterdir())
+    # Or after it wrote the checksum.
+    (known.with_suffix(".lock")).touch()
+    load_sources(table_of(path))
+    assert not known.with_suffix(".lock").exists()
 
 
 def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path, root, assert_one_sentence):
