@@ -277,7 +277,8 @@ class RunConfig:
     seed: int = 0
     """Seed of every draw: weights, order of the data, anchors, sampling, drop-connect."""
     threads: int | None = None
-    """Processor threads, settled at the start and used again by resume (default: all)."""
+    """Processor threads, settled at the start and used again by resume (default: all); other models than the LSTM may
+    round differently with another number."""
     device: str | None = None
     """Where to compute: cpu, cuda, cuda:1, ... (default: cuda where there is one, else cpu)."""
     evaluate_every: int | None = None

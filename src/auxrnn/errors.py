@@ -10,17 +10,17 @@ class UsageError(ValueError):
     """What was asked for cannot be done as asked: exit code 2."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(_shorten(sentence))
+        super().__init__(shorten(sentence))
 
 
 class RunError(RuntimeError):
     """What was asked for went wrong on the way (a damaged file, a full disk, a diverging loss): exit code 1."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(_shorten(sentence))
+        super().__init__(shorten(sentence))
 
 
-def _shorten(sentence: str) -> str:
+def shorten(sentence: str) -> str:
     """Leave out the middle of a sentence that quotes more than anybody reads."""
     half = MOST_CHARACTERS // 2
     return sentence if len(sentence) <= MOST_CHARACTERS else f"{sentence[:half]}...{sentence[-half:]}"

@@ -64,7 +64,8 @@ PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # What does not matter in pretraining: settings that become their defaults there, and those that become other values.
 OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
 WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
-# What changes no weight: where things lie, and how often somebody looks.
+# What changes no weight: where things lie, and how often somebody looks. The fused LSTM computes the same bits on any
+# number of threads; what torch runs itself may round otherwise, attention above all.
 WITHOUT_EFFECT = ("data_dir", "threads", "device", "evaluate_every", "checkpoint_every", "log_every")
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from auxrnn.bptt import CHUNK
 from auxrnn.errors import RunError, UsageError
@@ -55,7 +56,7 @@ class Stream:
         except (RuntimeError, TypeError, ValueError) as error:
             raise UsageError("a step is not numbers that this network can read; give an array of them") from error
         num_steps = self._count_steps(steps_BS)
-        if not self._is_token and steps_BS.numel() and not float(steps_BS.abs().amax()) <= LARGEST_INPUT:
+        if not self._is_token and steps_BS.numel() and not float(vector_norm(steps_BS, math.inf)) <= LARGEST_INPUT:
             raise UsageError(f"a step holds NaN, or a number beyond {LARGEST_INPUT:g}; leave it out")
         if self._packed is None:
             return self._step_in_torch(steps_BS.reshape(self._num_sequences, num_steps, *self._step_shape))

@@ -152,7 +152,9 @@ def command(
 def main() -> None:
     """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
     _open_streams()
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.format = lambda record: printable(record.getMessage())  # type: ignore[method-assign]  # names may hold anything
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     keep_freed_memory()
     if sys.argv[1:2] == ["bench"]:
         restart_with_large_pages()

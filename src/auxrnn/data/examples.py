@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from auxrnn.errors import RunError, UsageError
+from auxrnn.errors import RunError, UsageError, shorten
 
 if TYPE_CHECKING:
     # Listing the datasets needs this file, and must not wait for numpy.
@@ -101,7 +101,7 @@ class Problems:
         """Note something that training would refuse."""
         self.num_refused += 1
         if len(self.refused) < MOST_KEPT:
-            self.refused.append(sentence)
+            self.refused.append(shorten(sentence))
 
     @contextmanager
     def at(self, place: str, *, can_skip: bool = False) -> Iterator[None]:
@@ -128,7 +128,7 @@ class Problems:
         """Skip an example, and count it: "FILE, line 7 has no text"."""
         self.num_skipped += 1
         if len(self.skipped) < MOST_KEPT:
-            self.skipped.append(f"{place} {what}")
+            self.skipped.append(shorten(f"{place} {what}"))
 
 
 @contextmanager
