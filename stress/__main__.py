@@ -24,11 +24,13 @@ def main() -> None:
         command.add_argument("--count", type=int, help="how many (default: as in the docs)")
         command.add_argument("--minutes", type=float, help="how long (default: as in the docs)")
         command.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: 0)")
-    given = parser.parse_args()
+        if name == "fuzz":
+            command.add_argument("--only", default="", help="targets, with commas between (default: all)")
+    given = vars(parser.parse_args())
     # Before torch is imported: forked processes inherit no threads.
     os.environ["OMP_NUM_THREADS"] = "1"
-    module = importlib.import_module(f"stress.{given.name}")
-    num_failures = module.main(count=given.count, minutes=given.minutes, seed=given.seed)
+    module = importlib.import_module(f"stress.{given.pop('name')}")
+    num_failures = module.main(**given)
     sys.exit(1 if num_failures else 0)
 
 

@@ -373,7 +373,8 @@ def _pack_tar(members: Sequence[tuple[bytes, bytes]], rng: Random) -> bytes:
     form = rng.choice((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT))
     with tarfile.open(fileobj=file, mode=mode, format=form) as archive:
         for name, content in members:
-            info = tarfile.TarInfo(name.decode("utf-8", "surrogateescape").replace("\0", "")[:90])
+            # The oldest kind of tar holds no more bytes than that.
+            info = tarfile.TarInfo(name.replace(b"\0", b"")[:90].decode("utf-8", "surrogateescape"))
             info.size, info.type = (
                 len(content),
                 rng.choice((tarfile.REGTYPE,) * 20 + (tarfile.SYMTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)),
