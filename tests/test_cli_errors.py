@@ -228,6 +228,29 @@ def test_a_damaged_model_card_is_named(content, damaged):
     assert_refused(["evaluate", damaged], 1, damaged / "model.json", "damaged", "train again", folder=damaged)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("config.json", {"threads": None}),
+        ("config.json", {"supervised_window": "auto"}),
+        ("config.json", {"lr": 10**400}),
+        ("config.json", {"format": "new" * 1000}),
+        ("model.json", {"constant_loss": 10**400}),
+        ("model.json", {"num_steps": -1}),
+        ("model.json", {"class_names": [["0"]]}),
+        ("model.json", {"format": {"kind": "images", "height": 1, "width": True, "channels": 1}}),
+        ("model.json", {"format": {"kind": "series", "num_channels": 1, "mean": ["0"], "deviation": [1]}}),
+        ("model.json", {"format": {"kind": "texts", "alphabet": None}}),
+        ("splits.json", {"train": [10**30]}),
+        ("splits.json", {"train": [[0]], "test": "rows"}),
+    ],
+)
+def test_files_whose_checksums_are_right_and_whose_values_are_not_are_named(name, change, damaged):
+    values = json.loads((damaged / name).read_text())
+    rewrite(damaged / name, json.dumps(values | change))
+    assert_refused(["evaluate", damaged], 1, damaged / name, "damaged", folder=damaged)
+
+
 @pytest.mark.parametrize("num_bytes", [0, 50, 2000])
 def test_damaged_weights_are_named_and_resume_writes_them_again(num_bytes, damaged):
     path = damaged / "model.safetensors"

@@ -67,6 +67,8 @@ WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks. The fused LSTM computes the same bits on any
 # number of threads; what torch runs itself may round otherwise, attention above all.
 WITHOUT_EFFECT = ("data_dir", "threads", "device", "evaluate_every", "checkpoint_every", "log_every")
+MISREAD = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)
+"""What comes of reading a JSON file that holds something else than was written."""
 logger = logging.getLogger(__name__)
 
 
@@ -147,7 +149,7 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
         division = Division(*(np.array(values[name], dtype=np.int64).reshape(-1) for name in Division._fields))
         if any(len(rows) and not 0 <= rows.min() <= rows.max() < len(dataset.table.label_N) for rows in division):
             raise ValueError("rows that are not there")
-    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except MISREAD as error:
         raise damaged(path) from error
     return Prepared(card, division, is_drawn=True)
 
@@ -370,7 +372,7 @@ def read_config(folder: Path) -> RunConfig:
             return config
         if not isinstance(run_format, int):
             raise TypeError("a format is a number")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except MISREAD as error:
         raise damaged(path) from error
     version = f"another version of auxrnn (run format {run_format}, here {RUN_FORMAT})"
     raise RunError(f"{folder} was made by {version}; use that version, or train again")
@@ -390,7 +392,7 @@ def read_card(folder: Path) -> ModelCard:
         if not all(isinstance(name, str) for name in classes) or not 0 < num_steps <= MOST:
             raise TypeError("a class is a name, and a length is a number")
         return ModelCard(classes, form, int(num_steps), values["checksum"], float(values.get("constant_loss", 1.0)))
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+    except MISREAD as error:
         raise damaged(path) from error
 
 
@@ -413,7 +415,7 @@ def compare_environment(folder: Path) -> str:
     try:
         began = json.loads(read_checked(folder / ENVIRONMENT))
         then = {"torch": began["versions"]["torch"], "the LSTM": began.get("lstm")}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except MISREAD as error:
         raise damaged(folder / ENVIRONMENT) from error
     now = {"torch": importlib.metadata.version("torch"), "the LSTM": describe_kernel()}
     # Both vector builds of the kernel compute the same bits.

@@ -4,7 +4,6 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import UnionType
@@ -93,7 +92,7 @@ def from_plain(values: dict[str, Any]) -> Format:
     return form
 
 
-def _fits(value: object, hint: Any) -> bool:
+def _fits(value: Any, hint: Any) -> bool:
     """Return whether a value is of a type, as far as formats use types; their whole numbers are sizes."""
     if isinstance(hint, UnionType):
         return any(_fits(value, option) for option in get_args(hint))
@@ -101,8 +100,9 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
     if get_origin(hint) is Literal:
         return isinstance(value, str) and value in get_args(hint)
-    if hint in (int, float) and not isinstance(value, bool):
-        return isinstance(value, int | hint) and (math.isfinite(value) if hint is float else 0 < value <= MOST)
+    if hint in (int, float):
+        is_number = isinstance(value, int | hint) and not isinstance(value, bool)
+        return is_number and (abs(value) <= LARGEST if hint is float else 0 < value <= MOST)
     return isinstance(value, hint)
 
 
