@@ -87,13 +87,13 @@ def assert_refused(words, code, *parts, folder):
         (["digits", "--lr", "fast"], ["--lr is 'fast'", "a number"]),
         (["digits", "--train-epochs", "some"], ["--train-epochs is 'some'", "a number"]),
         (["digits", "--supervised-window", "half"], ["--supervised-window is 'half'", "a whole number", "full"]),
-        (["digits", "--supervised-window", "-1"], ["--supervised-window is -1", "must be 0, a positive number"]),
-        (["digits", "--auxiliary-window=-7"], ["--auxiliary-window is -7", "must be 0, a positive number"]),
+        (["digits", "--supervised-window", "-1"], ["--supervised-window is -1", "must be 0, a number of steps"]),
+        (["digits", "--auxiliary-window=-7"], ["--auxiliary-window is -7", "must be 0, a number of steps"]),
         (["digits", "--segment-length", "0"], ["--segment-length is 0", "at least 1"]),
         (["digits", "--lr", "0"], ["--lr is 0.0", "above 0"]),
         (["digits", "--lr", "1e39"], ["--lr is 1e+39", "at most 1e+38"]),
         (["digits", "--lr", "nan"], ["--lr is nan", "above 0"]),
-        (["digits", "--train-epochs", "inf"], ["--train-epochs is inf", "at most 1,000,000,000"]),
+        (["digits", "--train-epochs", "inf"], ["--train-epochs is inf", "at most 1000000000"]),
         (["digits", "--train-examples", "99999"], ["--train-examples is 99999", "1437"]),
         (["digits", "--image-size", "15"], ["--image-size is 15", "from 1 to 14"]),
         (["digits", "--device", "abacus"], ["--device is 'abacus'", "cpu"]),
@@ -194,6 +194,29 @@ def test_a_folder_that_holds_a_run_is_not_trained_into_again(finished):
     assert_refused(words, 2, f"{finished} already holds a run", "auxrnn resume", "--out", folder=finished)
 
 
+def test_what_a_process_left_that_was_killed_while_it_made_a_run_is_trained_into(finished, tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in ("sums.json", "environment.json"):
+        shutil.copy(finished / name, tmp_path / "run")
+    (tmp_path / "run" / ".model.json.01234567.aside").touch()
+    assert call(*DIGITS, "--out", "run").code == 0
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_a_run_that_lost_its_config_is_not_trained_into(damaged):
+    (damaged / "config.json").unlink()
+    (damaged / "model.safetensors").unlink()
+    assert_refused([*DIGITS, "--out", damaged], 2, "not an empty folder", "--out", folder=damaged)
+
+
+def test_a_column_may_be_called_auto(tmp_path):
+    write_csv(tmp_path / "texts.csv")
+    content = (tmp_path / "texts.csv").read_text()
+    (tmp_path / "texts.csv").write_text(content.replace("text", "auto", 1))
+    train(tmp_path / "run", *TWO_AND_TWO, "--text-column", "auto", data=tmp_path / "texts.csv")
+    assert call("evaluate", tmp_path / "run").code == 0
+
+
 def test_a_folder_that_holds_other_things_is_not_trained_into(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     assert_refused([*DIGITS, "--out", tmp_path], 2, "not an empty folder", "--out", folder=tmp_path)
@@ -256,7 +279,7 @@ def test_damaged_weights_are_named_and_resume_writes_them_again(num_bytes, damag
     path = damaged / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:num_bytes])
-    assert_refused(["evaluate", damaged], 1, f"{path} is damaged", f"delete {path}", "auxrnn resume", folder=damaged)
+    assert_refused(["evaluate", damaged], 1, path, "damaged", f"delete {path}", "auxrnn resume", folder=damaged)
     path.unlink()
     assert call("resume", damaged).code == 0
     assert path.read_bytes() == whole

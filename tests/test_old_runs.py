@@ -70,3 +70,13 @@ def test_an_old_run_loads_with_its_config_and_its_classes(run):
     assert trained.config.loss.objective == values["objective"]
     classes = {"digits_run": tuple("0123456789"), "texts_run": ("cat", "dog")}[run]
     assert trained.card.class_names == classes
+
+
+@pytest.mark.parametrize("change", [{"hidden_size": 7}, {"objective": "none", "pretrain_steps": None}])
+def test_an_old_run_with_an_edited_config_is_not_resumed(change):
+    # It has no checksums that would tell.
+    path = Path("digits_run", "config.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    Path("digits_run", "model.safetensors").unlink()
+    result = call("resume", "digits_run")
+    assert (result.code, "checkpoint does not fit config.json" in result.err) == (1, True), result.err

@@ -155,9 +155,13 @@ def test_a_first_phase_on_data_that_has_changed_since_is_refused_before_anything
     assert not (tmp_path / "second").exists()
 
 
-def test_a_first_phase_whose_checkpoints_are_gone_is_refused(reconstructing, tmp_path):
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_first_phase_whose_newest_checkpoint_is_gone_or_damaged_is_refused(is_gone, reconstructing, tmp_path):
     source = shutil.copytree(reconstructing, tmp_path / "first")
-    shutil.rmtree(source / "checkpoints")
+    newest = max((source / "checkpoints").glob("*.safetensors"))
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    if is_gone:
+        shutil.rmtree(source / "checkpoints")
     words = [*TINY, *FIRST, "--train-steps", "1", "--pretrained", source, "--out", tmp_path / "second"]
     result = call("train", "digits", *words)
     assert result.code == 2

@@ -74,7 +74,7 @@ def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path,
 
     monkeypatch.setattr(runs, "_adopt", adopt)
     create_tiny(tmp_path / "run", pretrained=tmp_path)
-    assert seen == [(["sums.json"], True)]
+    assert seen == [([], True)]
     assert (tmp_path / "run" / "config.json").exists()
     assert not runs.is_locked(tmp_path / "run")
 

@@ -76,7 +76,7 @@ def _check_memory(config: RunConfig, spec: InputSpec) -> None:
     model, baseline = config.model, config.baseline
     sizes = (model.hidden_size, model.embedding_size, model.head_size, baseline.filter_size, baseline.pad_to)
     if max(sizes) <= USUAL_SIZE and max(model.num_layers, model.decoder_layers) <= USUAL_LAYERS:
-        # Never too large, and the meta device takes seconds to begin with.
+        # Seldom too large, and the meta device takes seconds to begin with.
         return
     with torch.device("meta"):
         needed = sum(value.numel() * value.element_size() for value in _build(config, spec).state_dict().values())

@@ -91,7 +91,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         _check_bounds(self, 1, LARGEST_SIDE, "image_size")
         _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples")
-        _check(self, lambda length: length <= MOST, f"at most {MOST:,}", "length")
+        _check(self, lambda length: length <= MOST, f"at most {MOST}", "length")
         _check_bounds(self, 1, MOST_CHARACTERS, "alphabet_size")
         _check_part(self, "test_fraction", "validation_fraction")
         _check(self, lambda part: 0 < part <= 1, "above 0 and at most 1", "label_fraction")
@@ -208,7 +208,7 @@ class ObjectiveConfig:
     """How a predicted character is chosen when it is fed back (characters only)."""
 
     def __post_init__(self) -> None:
-        allowed = "0, a positive number of steps, or full"
+        allowed = f"0, a number of steps up to {MOST}, or full"
         _check(self, lambda window: 0 <= window <= MOST, allowed, "supervised_window", "auxiliary_window")
         if self.objective == "predict" and self.auxiliary_window == 0:
             raise ValueError("auxiliary_window is 0; with objective predict it must be at least 1, or full")
@@ -334,7 +334,7 @@ def _check(config: object, is_allowed: Callable[[Any], bool], allowed: str, *nam
 
 def _check_bounds(config: object, smallest: int, largest: float, *names: str) -> None:
     _check(config, lambda value: value >= smallest, f"at least {smallest}", *names)
-    _check(config, lambda value: value <= largest, f"at most {largest:,}", *names)
+    _check(config, lambda value: value <= largest, f"at most {largest}", *names)
 
 
 def _check_part(config: object, *names: str) -> None:
@@ -349,6 +349,8 @@ def _own_fields(kind: type[Any]) -> dict[str, Any]:
 GROUPS: dict[str, Any] = {entry.name: entry.type for entry in fields(RunConfig) if is_dataclass(entry.type)}
 FIELDS = {name: hint for kind in (*GROUPS.values(), RunConfig) for name, hint in _own_fields(kind).items()}
 """The fields of all groups under their own names, each with its type."""
+OPEN_FIELDS = tuple(name for name, hint in FIELDS.items() if Auto in typing.get_args(hint))
+"""Those that may be left to auto."""
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-MOST_CHARACTERS = 1000
+LONGEST_SENTENCE = 1000
 
 
 class UsageError(ValueError):
@@ -22,8 +22,8 @@ class RunError(RuntimeError):
 
 def shorten(sentence: str) -> str:
     """Leave out the middle of a sentence that quotes more than anybody reads."""
-    half = MOST_CHARACTERS // 2
-    return sentence if len(sentence) <= MOST_CHARACTERS else f"{sentence[:half]}...{sentence[-half:]}"
+    half = LONGEST_SENTENCE // 2
+    return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[:half]}...{sentence[-half:]}"
 
 
 def nearest(name: str, known: Iterable[str], *, prefix: str = "") -> str:

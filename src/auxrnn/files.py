@@ -8,7 +8,7 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from auxrnn.errors import RunError, UsageError
@@ -126,7 +126,10 @@ def check_sums(folder: Path) -> None:
 
 def damaged(path: Path) -> RunError:
     """Return the error for a file of a run folder that is not as it was written."""
-    return RunError(f"{path} is missing, damaged or edited; put it back as it was, or train again into another folder")
+    cure = "put it back as it was, or train again into another folder"
+    if path.suffix == ".safetensors":
+        cure = f"delete {path.with_name('model.safetensors')}, and `auxrnn resume {path.parent}` writes it again"
+    return RunError(f"{path} is missing, damaged or edited; {cure}")
 
 
 def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> str:
@@ -140,14 +143,13 @@ def checksum_files(files: Sequence[Path], *, appearance: str | None = None) -> s
     lock = known.with_suffix(".lock")
     # A lock that a killed process left goes when it is taken and released.
     if (checksum := _recall(known)) is None or lock.exists():
-        try:
+        checksum = checksum or checksum_together(files)
+        # Where nothing can be written, nothing is remembered.
+        with suppress(OSError, RunError):
             known.parent.mkdir(parents=True, exist_ok=True)
             with locked(lock, waiting_for="reading the same files"):
-                checksum = _recall(known) or checksum_together(files)
                 remove_asides(known.parent, appearance)
                 write_aside(known, f"{checksum} {digest(appearance + checksum)}\n")
-        except OSError as error:
-            raise cannot_write(known.parent, error) from error
     return checksum
 
 

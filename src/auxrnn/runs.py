@@ -28,7 +28,7 @@ import torch
 from safetensors import SafetensorError
 
 from auxrnn.build import InputSpec, build_network, build_session
-from auxrnn.config import MOST, RunConfig, SplitName, Weights, change, flatten, unflatten
+from auxrnn.config import MOST, OPEN_FIELDS, RunConfig, SplitName, Weights, change, flatten, unflatten
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset
@@ -54,7 +54,7 @@ from auxrnn.files import (
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
 from auxrnn.training.loop import BEST, Session, train
-from auxrnn.training.record import FileRecorder, ListRecorder, load_newest, newest_path, remove_old
+from auxrnn.training.record import FileRecorder, ListRecorder, load_checkpoint, load_newest, newest_path, remove_old
 
 RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
@@ -67,6 +67,7 @@ WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks. The fused LSTM computes the same bits on any
 # number of threads; what torch runs itself may round otherwise, attention above all.
 WITHOUT_EFFECT = ("data_dir", "threads", "device", "evaluate_every", "checkpoint_every", "log_every")
+FUSED_MODELS = ("lstm", "lm_lstm", "sa_lstm")
 MISREAD = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)
 """What comes of reading a JSON file that holds something else than was written."""
 logger = logging.getLogger(__name__)
@@ -199,9 +200,9 @@ def check_free(folder: Path) -> None:
 def _is_half_made(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
     asides = {path.name for path in folder.glob(f".*{ASIDE}")}
-    # The checksums are what is written first.
+    # The checksums are what is written first, unless a pretraining was adopted.
     is_ours = SUMS in names or any(name.startswith(f".{SUMS}.") for name in asides)
-    return not names or (is_ours and names - asides <= {SUMS, ENVIRONMENT, CARD, SPLITS, METRICS, "checkpoints"})
+    return not names or (is_ours and names - asides <= {SUMS, ENVIRONMENT, CARD, SPLITS})
 
 
 @contextmanager
@@ -247,9 +248,9 @@ def create(config: RunConfig, prepared: Prepared, folder: Path, *, pretrained: P
         rows = {name: rows.tolist() for name, rows in prepared.division._asdict().items()}
         texts[SPLITS] = json.dumps(rows) + "\n"
     texts[CONFIG] = json.dumps({"format": RUN_FORMAT} | flatten(config), indent=2) + "\n"
-    write_sums(folder, {name: digest(text) for name, text in texts.items()})
     if pretrained is not None:
         _adopt(folder, pretrained)
+    write_sums(folder, {name: digest(text) for name, text in texts.items()})
     for name, text in texts.items():
         write_aside(folder / name, text)
 
@@ -296,9 +297,9 @@ def train_or_resume(session: Session) -> bool:
     """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
     folder = session.folder
     assert folder is not None
+    checkpoint = load_newest(session.checkpoint_folder)
     remove_asides(folder)
     remove_old(session.checkpoint_folder)
-    checkpoint = load_newest(session.checkpoint_folder)
     if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
         raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
     is_done = train(session, checkpoint)
@@ -344,9 +345,10 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
     network = build_network(config, card.spec)
     try:
         network.load_state_dict(safetensors.torch.load(read_checked(path)))
-    except (RunError, SafetensorError) as error:
-        cure = f"delete {folder / FINAL}, and `auxrnn resume {folder}` writes it again"
-        raise RunError(f"{path} is damaged; {cure}") from error
+    except SafetensorError as error:
+        raise damaged(path) from error
+    except RunError:
+        raise
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
@@ -367,11 +369,14 @@ def read_config(folder: Path) -> RunConfig:
         # The first two formats have no checksums.
         if run_format in (1, 2, RUN_FORMAT):
             config = unflatten(values)
-            if config.threads is None or "auto" in values.values():
+            if config.threads is None or "auto" in [flatten(config)[name] for name in OPEN_FIELDS]:
                 raise ValueError("what was left open is settled when a run begins")
             return config
         if not isinstance(run_format, int):
             raise TypeError("a format is a number")
+    except UsageError as error:
+        cure = "put it back as it was, or train again into another folder"
+        raise RunError(f"{path} is damaged or edited ({error}); {cure}") from error
     except MISREAD as error:
         raise damaged(path) from error
     version = f"another version of auxrnn (run format {run_format}, here {RUN_FORMAT})"
@@ -410,17 +415,21 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def compare_environment(folder: Path) -> str:
-    """Return what rounds otherwise than when a run began; nothing if a resumed run will end with the same bytes."""
+def compare_environment(config: RunConfig, folder: Path) -> str:
+    """Return what rounds differently from when a run began; nothing if a resumed run will end with the same bytes."""
+    if not (folder / ENVIRONMENT).exists() and not read_sums(folder):
+        # A run of an earlier version, where nobody needed it.
+        return ""
     try:
         began = json.loads(read_checked(folder / ENVIRONMENT))
         then = {"torch": began["versions"]["torch"], "the LSTM": began.get("lstm")}
     except MISREAD as error:
         raise damaged(folder / ENVIRONMENT) from error
-    now = {"torch": importlib.metadata.version("torch"), "the LSTM": describe_kernel()}
+    now = {"torch": importlib.metadata.version("torch")}
+    now |= {"the LSTM": describe_kernel()} if config.model.model in FUSED_MODELS else {}
     # Both vector builds of the kernel compute the same bits.
-    same = [{"fused kernel (avx2)", "fused kernel (avx512)"}, {None, now["the LSTM"]}]
-    changed = [name for name in now if then[name] != now[name] and {then[name], now[name]} not in same]
+    same = {"fused kernel (avx2)", "fused kernel (avx512)", None}
+    changed = [name for name in now if then[name] != now[name] and not {then[name], now[name]} <= same]
     return ", ".join(f"{name} was {then[name]} and is {now[name]}" for name in changed)
 
 
@@ -456,7 +465,8 @@ def check_pretrained(config: RunConfig, card: ModelCard, source: Path) -> None:
             raise UsageError(f"{name} is {value} here and {theirs[name]} in {source}; {rule}")
     if read_card(source).checksum not in (None, card.checksum):
         raise UsageError(f"{source} was pretrained on other data, or the data has changed; pretrain again")
-    if load_newest(source / "checkpoints") is None:
+    newest = newest_path(source / "checkpoints")
+    if newest is None or load_checkpoint(newest.with_suffix(".json")) is None:
         raise UsageError(f"{source} has no whole checkpoint to take the pretraining from; pretrain again")
 
 
@@ -464,7 +474,7 @@ def _adopt(folder: Path, source: Path) -> None:
     """Put the end of another run's pretraining into the folder of a run to be, as its own newest checkpoint."""
     tensors = newest_path(source / "checkpoints")
     assert tensors is not None, "see check_pretrained"
-    write_aside(folder / METRICS, (source / METRICS).read_bytes())
+    write_aside(folder / METRICS, read_checked(source / METRICS))
     # The values come last: without them the tensors do not count, and the run would pretrain by itself.
     for path in (tensors, tensors.with_suffix(".json")):
         write_aside(folder / "checkpoints" / path.name, path.read_bytes())

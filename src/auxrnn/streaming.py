@@ -16,9 +16,7 @@ from auxrnn.kernels.lstm import Packed, can_run
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
-from auxrnn.structs import RNNState, StateQuery, Steps
-
-LARGEST_INPUT = 1e30
+from auxrnn.structs import LARGEST_INPUT, RNNState, StateQuery, Steps
 
 
 class Stream:

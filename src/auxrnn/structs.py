@@ -18,6 +18,8 @@ from torch import Tensor
 
 Steps = Shaped[Tensor, "B T *D"]
 """One sequence a row, one step a column: vectors `[B, T, D]` or tokens `[B, T]`."""
+LARGEST_INPUT = 2.0**99
+"""Beyond it a number is clipped or refused, so that sums of products stay finite; exact in single precision."""
 
 
 class SequenceBatch(NamedTuple):

@@ -122,7 +122,7 @@ def resume(run: Path, *, json: Json = False) -> int:
             check_sums(run)
             say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
             return _print_result(run, is_json=json)
-        if changed := runs.compare_environment(run):
+        if changed := runs.compare_environment(config, run):
             say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
         dataset = load_data(config.data)
         session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)

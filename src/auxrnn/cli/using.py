@@ -56,7 +56,9 @@ def evaluate(
     examples = runs.load_split(run, split, data_dir=data_dir)
     evaluation = evaluate_on(trained.network, in_order(examples.select(by_length(examples)), BATCH_SIZE))
     if not math.isfinite(evaluation.loss):
-        raise RunError("the loss is not a finite number; these weights are of no use, train again")
+        raise RunError(
+            "the loss on this split is not a finite number; look for numbers far beyond those of the training data"
+        )
     if json:
         scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
         recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))

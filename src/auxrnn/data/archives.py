@@ -41,7 +41,7 @@ def unpack(archive: Path, target: Path) -> None:
     aside, lock = target.with_name(f".{target.name}"), target.with_name(f".{target.name}.lock")
     if target.is_dir() and not lock.exists():
         return
-    if not archive.is_file():
+    if not target.is_dir() and not archive.is_file():
         raise RunError(f"{archive} is not a file; give an archive ({', '.join(ARCHIVE_SUFFIXES)})")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,8 +57,9 @@ def unpack(archive: Path, target: Path) -> None:
 
 @contextmanager
 def _emptied(folder: Path) -> Iterator[None]:
-    """Remove a folder before, which a killed process may have left, and after."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder before, which a killed process may have left, and after; earlier versions added to its name."""
+    for left in [folder, *folder.parent.glob(f"{folder.name}-*")]:
+        shutil.rmtree(left, ignore_errors=True)
     try:
         yield
     finally:

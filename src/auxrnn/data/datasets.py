@@ -201,7 +201,8 @@ def _open(name: str, folder: Path) -> Dataset | None:
         return None
     try:
         # The values may be large: their checksum is remembered for as long as their file looks the same.
-        if read_sums(folder).get(VALUES) != checksum_files([folder / VALUES]):
+        sums = read_sums(folder)
+        if VALUES not in sums or sums[VALUES] != checksum_files([folder / VALUES]):
             return None
         values = json.loads(read_checked(folder / "facts.json"))
         form, names, skipped = from_plain(values["format"]), tuple(values["class_names"]), tuple(values["skipped"])

@@ -4,6 +4,7 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import UnionType
@@ -16,12 +17,12 @@ from auxrnn.config import MOST, DataConfig
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.errors import RunError, UsageError
+from auxrnn.structs import LARGEST_INPUT
 
 Tokens = Literal["characters", "bytes"]
 ZHANG_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+=<>()[]{}\n "
 """The 69 different characters of Zhang et al. (2015), and the space."""
 NUM_CODE_POINTS = 0x110000
-LARGEST = 1e30
 NUM_MEASURED = 1000
 
 
@@ -102,7 +103,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, str) and value in get_args(hint)
     if hint in (int, float):
         is_number = isinstance(value, int | hint) and not isinstance(value, bool)
-        return is_number and (abs(value) <= LARGEST if hint is float else 0 < value <= MOST)
+        return is_number and (abs(value) <= sys.float_info.max if hint is float else 0 < value <= MOST)
     return isinstance(value, hint)
 
 
@@ -123,7 +124,8 @@ def make_encoding(form: Format) -> Encoding:
         # In double precision: a large mean would cost single precision most of its digits. Beyond its range, a number
         # is as good as the largest that can be summed up.
         return Encoding(
-            lambda value: np.clip((value - mean_D) / deviation_D, -LARGEST, LARGEST).astype(np.float32), form.max_length
+            lambda value: np.clip((value - mean_D) / deviation_D, -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32),
+            form.max_length,
         )
     if form.tokens == "bytes":
         return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)

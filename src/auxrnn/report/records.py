@@ -34,8 +34,10 @@ def read_events(run_folder: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             event = json.loads(line, parse_constant=_refuse)
-            events.append(event | {"event": event["event"]})
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            if not isinstance(event, dict) or "event" not in event:
+                raise ValueError("no event")
+            events.append(event)
+        except (ValueError, RecursionError) as error:
             if number < len(lines):
                 raise RunError(f"{path}, line {number} is damaged; remove that line or run again") from error
     return events

@@ -238,8 +238,7 @@ def _record_evaluation(session: Session, position: Position, clock: Clock) -> di
         is_due = name == "validation" or (name == "test" and is_end and splits.validation is None)
         if split is not None and (is_due or config.evaluate_all):
             scores |= _score(session, name, split, phase)
-    if not all(math.isfinite(score) for score in scores.values()):
-        raise _not_finite(session, position, "loss of an evaluation", update=position.step)
+    _check_scores(session, position, scores)
     session.recorder.write(_stamp("evaluation", session, position) | scores | clock.read())
     accuracy = scores.get("validation_accuracy")
     if accuracy is None:
@@ -249,6 +248,11 @@ def _record_evaluation(session: Session, position: Position, clock: Clock) -> di
         position.best_accuracy, position.num_stale = accuracy, 0
         session.best = _copy_weights(session.network)
     return scores
+
+
+def _check_scores(session: Session, position: Position, scores: dict[str, float]) -> None:
+    if not all(math.isfinite(score) for score in scores.values()):
+        raise _not_finite(session, position, "loss of an evaluation", update=position.step)
 
 
 def _copy_weights(network: Trainable) -> dict[str, Tensor]:
@@ -267,6 +271,7 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
         scores |= _score(session, "test", session.splits.test, session.phases[-1])
     if session.folder is not None:
         session.network.load_state_dict(final)
+    _check_scores(session, last, scores)
     session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | clock.read())
     session.recorder.flush()
 
@@ -309,6 +314,8 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
         session.best = _find_best(session, checkpoint)
     names = session.network.state_dict()
     try:
+        _ = session.phases[position.phase_index]
+        session.network.load_state_dict(session.best or names)
         session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
         optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     except (RuntimeError, LookupError) as error:
@@ -317,7 +324,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     session.recorder.rewind(checkpoint.values["mark"])
     if checkpoint.values.get("events_sha256") not in (None, session.recorder.checksum()):
         logger.warning(
-            "%s/metrics.jsonl is damaged or edited; the training goes on, its record is wrong", session.folder
+            "%s/metrics.jsonl is damaged or edited; training goes on, but the record may be wrong", session.folder
         )
     return position, optimizer
 
@@ -328,11 +335,9 @@ def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
     # Earlier versions kept them in a file of their own, which was replaced again and again.
     assert session.folder is not None
     try:
-        best = safetensors.torch.load((session.folder / BEST).read_bytes())
-        session.network.load_state_dict(best)
-    except (OSError, RuntimeError, SafetensorError) as error:
+        return dict(safetensors.torch.load((session.folder / BEST).read_bytes()))
+    except (OSError, SafetensorError) as error:
         raise damaged(session.folder / BEST) from error
-    return best
 
 
 def _not_finite(session: Session, position: Position, name: str, *, update: int) -> RunError:

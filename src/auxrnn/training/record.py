@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from auxrnn.errors import RunError
-from auxrnn.files import cannot_write, digest, find_checksum, remove_asides, write_aside
+from auxrnn.files import cannot_write, digest, find_checksum, write_aside
 
 
 @runtime_checkable
@@ -124,12 +124,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:
 
 def remove_old(folder: Path) -> None:
     """Remove all checkpoints but the newest two, and what a killed process left."""
-    remove_asides(folder)
     for old in sorted(folder.glob("step-*.json"))[:-NUM_KEPT]:
         old.unlink()
-    # Tensors whose JSON is gone or never came.
+    # Tensors whose JSON is gone or never came, and what a kill left half-written.
     kept = {path.stem for path in folder.glob("step-*.json")}
-    for path in folder.glob("step-*.safetensors"):
+    for path in [*folder.glob("step-*.safetensors"), *folder.glob(".step-*")]:
         if path.stem not in kept:
             path.unlink(missing_ok=True)
 
@@ -137,7 +136,7 @@ def remove_old(folder: Path) -> None:
 def load_newest(folder: Path) -> Checkpoint | None:
     """Load the newest checkpoint that is whole; name each damaged one that is passed over. None where there is none."""
     for path in sorted(folder.glob("step-*.json"), reverse=True):
-        if (checkpoint := _load(path)) is not None:
+        if (checkpoint := load_checkpoint(path)) is not None:
             return checkpoint
         logger.warning("checkpoint %s is damaged; going back to the one before it", path.with_suffix(""))
     return None
@@ -154,7 +153,8 @@ def _compute_checksums(data: bytes, values: dict[str, Any]) -> dict[str, str]:
     return {name: digest(part) for name, part in parts.items()}
 
 
-def _load(path: Path) -> Checkpoint | None:
+def load_checkpoint(path: Path) -> Checkpoint | None:
+    """Load the checkpoint of a JSON file; None if it is not whole."""
     try:
         entry = json.loads(path.read_bytes())
         data = path.with_suffix(".safetensors").read_bytes()
