@@ -314,6 +314,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
         session.best = _find_best(session, checkpoint)
     names = session.network.state_dict()
     try:
+        # These two lines only ask whether phase and best weights fit; the third takes the weights.
         _ = session.phases[position.phase_index]
         session.network.load_state_dict(session.best or names)
         session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
