@@ -64,12 +64,17 @@ def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation
 
 
 @torch.inference_mode()
-def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
-    """Return the probability of each class for every sequence."""
-    found = torch.cat([network.logits(batch.to(network.device)).softmax(dim=1).cpu() for batch in batches])
+def predict_logits(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
+    """Return the logits of every sequence."""
+    found = torch.cat([network.logits(batch.to(network.device)).cpu() for batch in batches])
     if not bool(found.isfinite().all()):
         raise RunError("a sequence holds numbers too large for this network; scale it as the training data was")
     return found
+
+
+def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
+    """Return the probability of each class for every sequence."""
+    return predict_logits(network, batches).softmax(dim=1)
 
 
 @torch.inference_mode()
