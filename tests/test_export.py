@@ -145,12 +145,15 @@ def test_texts_read_from_their_end_and_cut_texts_agree(model):
         assert_sequences_agree(make_run(model, form, readout=readout))
 
 
-def test_numbers_beyond_the_range_are_clipped_and_large_offsets_keep_their_digits():
-    form = SeriesFormat(2, mean=(5e6, 0.0), deviation=(0.5, 1e-30))
-    trained = make_run("lstm", form)
-    raws = [np.array([[5e6 + 0.5, 1e30], [5e6 - 1, -np.inf]], dtype=np.float32)]
-    (theirs_NC,) = open_model(trained, is_step=False).run(None, {"x": raws[0][None], "lengths": np.array([2])})
-    np.testing.assert_allclose(theirs_NC, predict(trained, raws), **CLOSE)
+@pytest.mark.parametrize("model", ["lstm", "irnn"])
+def test_numbers_beyond_the_range_are_clipped_and_large_offsets_keep_their_digits(model):
+    # Single precision has no such mean, and infinity times zero, or less itself, is no number.
+    trained = make_run(model, SeriesFormat(2, mean=(5e6 + 0.123, 0.0), deviation=(0.25, 1e-30)))
+    session = open_model(trained, is_step=False)
+    for raw_TD in ([[5e6 + 0.5, 0], [5e6 - 1, 0]], [[5e6 + 0.5, 1e30]], [[5e6, -np.inf]]):
+        raw = np.array(raw_TD, dtype=np.float32)
+        (theirs_NC,) = session.run(None, {"x": raw[None], "lengths": np.array([len(raw)])})
+        np.testing.assert_allclose(theirs_NC, predict(trained, [raw]), **CLOSE)
 
 
 @pytest.mark.parametrize("alphabet", ["abc", "", "\0z", "\u4e00\U0001f600"])
@@ -287,10 +290,12 @@ def test_a_missing_extra_is_named(module, digits, tmp_path, monkeypatch):
     assert result.err == "auxrnn: export needs onnx and onnxruntime; pip install 'auxrnn[export]'\n"
 
 
-def test_a_model_beyond_two_gigabytes_is_refused(monkeypatch):
-    monkeypatch.setattr(export, "LARGEST_MODEL", 1000)
+@pytest.mark.parametrize("model", ["lstm", "urnn"])
+def test_a_model_beyond_two_gigabytes_is_refused(model, monkeypatch):
+    # The recurrent matrix alone: 7 units, with 4 gates or as 14 real numbers.
+    monkeypatch.setattr(export, "LARGEST_MODEL", {"lstm": 4 * 7 * 7 * 4, "urnn": 14 * 14 * 8}[model])
     with pytest.raises(RunError, match="2 GB"):
-        build_model(make_run("lstm", FORMATS["pixels"]), {}, is_step=True)
+        build_model(make_run(model, FORMATS["pixels"]), {}, is_step=True)
 
 
 def test_a_baseline_is_refused_by_the_function_too(tmp_path):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from auxrnn import runs
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.formats import NUM_CODE_POINTS, Format, SeriesFormat, TextFormat, make_encoding, step_sizes, to_plain
+from auxrnn.data.formats import NUM_CODE_POINTS, Format, SeriesFormat, TextFormat, make_encoding, to_plain
 from auxrnn.data.images import ImageFormat, permutation_order, to_unit
 from auxrnn.data.sequences import Array, Flat, Split, to_batch
 from auxrnn.data.spec import is_at_hand
@@ -90,7 +90,7 @@ def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
     about = describe(run, trained)
     contents = {kind: build_model(trained, about, is_step=kind == "step") for kind in targets}
     rng = np.random.default_rng(0)
-    drawn, compared = draw_sequences(trained.card.format, (40, 7, 23), rng), _take_sequences(run, trained)
+    drawn, compared = draw_sequences(trained.card.format, (40, 17, 23), rng), _take_sequences(run, trained)
     difference = max(find_difference(trained, contents, raws) for raws in (drawn, compared) if raws)
     # No comparison holds for NaN.
     if not difference <= LARGEST_DIFFERENCE:
@@ -144,12 +144,6 @@ class Port(NamedTuple):
     kind: type[np.generic]
     shape: tuple[int | str, ...]
 
-    def describe(self) -> Any:
-        """Return it as ONNX writes it down."""
-        helper = require("onnx.helper")
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.kind))
-        return helper.make_tensor_value_info(self.name, kind, self.shape)
-
 
 class Graph:
     """Nodes of an ONNX graph, with names that begin with a prefix, and the constants that they read."""
@@ -175,8 +169,13 @@ class Graph:
 
     def close(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Any:
         """Return the whole graph."""
-        ports = [[port.describe() for port in ports] for ports in (inputs, outputs)]
-        return require("onnx.helper").make_graph(self.nodes, f"{self.prefix}auxrnn", *ports, self.constants)
+        helper = require("onnx.helper")
+        infos = [
+            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
+             for name, kind, shape in ports]
+            for ports in (inputs, outputs)
+        ]  # fmt: skip
+        return helper.make_graph(self.nodes, f"{self.prefix}auxrnn", *infos, self.constants)
 
 
 def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
@@ -225,16 +224,15 @@ class Builder(Graph):
         if is_unitary:
             # Before the first step comes what was learned, not zeros.
             is_begun_1B1 = self.add("Unsqueeze", self.add("Greater", "steps", [0]), [0, 2])
-            starts = [self.add("Where", is_begun_1B1, "h", self.start())]
+            starts = [self.add("Where", is_begun_1B1, "h", self.cell.initial_state(1).h_LBH)]
         h_1BH, *ends = self._run(self.add("Unsqueeze", self._read_values("x"), [1]), *starts)
         for port, end in zip(state, ends, strict=False):
             self.add("Identity", end, outputs=[f"next_{port.name}"])
         if has_mean:
             self.add("Add", "total", self.add("Squeeze", h_1BH, [0]), outputs=["next_total"])
         self._classify(ends[0], *(["next_total", "next_steps"] if has_mean else []))
-        return self.close(
-            [self._input("batch"), *state], [self.output, *(port._replace(name=f"next_{port.name}") for port in state)]
-        )
+        next_state = [port._replace(name=f"next_{port.name}") for port in state]
+        return self.close([self._input("batch"), *state], [self.output, *next_state])
 
     def build_sequence(self) -> Any:
         """Return the graph that reads whole sequences."""
@@ -251,7 +249,8 @@ class Builder(Graph):
         self.mask_TB1 = self.add("Less", self.add("Unsqueeze", step_T, [1, 2]), length_B1)
         starts = []
         if isinstance(self.cell, URNN):
-            starts = [self.add("Expand", self.start(), self.add("Concat", [1], num_rows, [1], axis=0))]
+            shape = self.add("Concat", [1], num_rows, [1], axis=0)
+            starts = [self.add("Expand", self.cell.initial_state(1).h_LBH, shape)]
         h_TBH, h_LBH, *_ = self._run(x_BT, *starts)
         means = []
         if self.network.readout == "mean":
@@ -260,14 +259,11 @@ class Builder(Graph):
         self._classify(h_LBH, *means)
         return self.close([self._input("batch", "steps"), Port("lengths", np.int64, ("batch",))], [self.output])
 
-    def start(self) -> Tensor:
-        """Return the learned first state of a uRNN."""
-        return self.cell.initial_state(1).h_LBH
-
     def _input(self, *axes: str) -> Port:
         if isinstance(self.form, TextFormat):
             return Port("x", np.uint8 if self.form.tokens == "bytes" else np.int64, axes)
-        return Port("x", np.float32, (*axes, step_sizes(self.form)[0]))
+        size = self.form.channels if isinstance(self.form, ImageFormat) else self.form.num_channels
+        return Port("x", np.float32, (*axes, size))
 
     def _read_values(self, x: str) -> str:
         """Return what the network reads of raw values, as `make_encoding` does; `x` is one step, or all of them."""
@@ -332,12 +328,14 @@ class Builder(Graph):
         halves = [f"{body.prefix}real", f"{body.prefix}imaginary"]
         body.add("Split", body.add("Mul", sum_BR, sum_BR), axis=1, outputs=halves)
         length_BH = body.add("Sqrt", body.add("Add", body.add("Add", *halves), np.float64(SMALLEST_SQUARE)))
-        ratio_BH = body.add("Add", body.add("Div", bias_H, length_BH), np.float64(1))
-        scale_BH = body.add("Relu", ratio_BH)
+        scale_BH = body.add("Relu", body.add("Add", body.add("Div", bias_H, length_BH), np.float64(1)))
         turned_BR = body.add("Mul", sum_BR, body.add("Concat", scale_BH, scale_BH, axis=1))
         body.add("Where", is_read, turned_BR, z, outputs=[next_z])
         body.add("Identity", next_z, outputs=[h])
         ports = [Port(name, np.float64, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
+        # A body reads the constants of the graph around it.
+        self.constants += body.constants
+        body.constants.clear()
         graph = body.close([*ports[:2], Port(is_read, np.bool_, ("rows", 1))], ports[2:])
         v_TBR = self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
         z_BR, v_TBR = (self.add("Cast", one, to=DOUBLE) for one in (self.add("Squeeze", start[0], [0]), v_TBR))
@@ -373,10 +371,7 @@ def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generato
     if isinstance(form, ImageFormat):
         return [rng.random((length, form.channels), dtype=np.float32) for length in lengths]
     if isinstance(form, SeriesFormat):
-        scale = (
-            np.array(form.mean),
-            np.array(form.deviation),
-        )
+        scale = np.array(form.mean), np.array(form.deviation)
         return [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
     if form.tokens == "bytes":
         return [rng.integers(256, size=length, dtype=np.uint8) for length in lengths]
