@@ -202,7 +202,7 @@ def _describe(kind: str, recordings: Sequence[Recording], form: SeriesFormat) ->
     if not recordings:
         return f"{kind}, no recordings that can be read"
     labels = {recording.label for recording in recordings} - {None}
-    classes = f"{len(labels)} classes, " if labels else ""
+    classes = f"{len(labels)} class{'es' * (len(labels) != 1)}, " if labels else ""
     rate = f"{form.sample_rate:,} samples a second, {count_channels(form.num_channels)}"
     return f"{kind}, {len(recordings):,} recordings, {classes}{rate}"
 
