@@ -237,9 +237,9 @@ def adopt(form: Format, other: Format) -> Format:
             raise UsageError(f"{found}; give the same")
         return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
-        if form.sample_rate != other.sample_rate and other.sample_rate is not None:
-            found = f"the run of --init-from hears {other.sample_rate:,} samples a second"
-            raise UsageError(f"{found}, and this data is of another rate; give --sample-rate {other.sample_rate}")
+        if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
+            found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"
+            raise UsageError(f"{found}; give --sample-rate {other.sample_rate}")
         return form._replace(mean=other.mean, deviation=other.deviation)
     return form
 

@@ -94,7 +94,7 @@ def _read_tables(
     parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, form: TextFormat
 ) -> Understood:
     files = open_tables(parts, options, problems, usual=form.columns)
-    first = files[0]
+    first = next((file for file in files if file.part == "train"), files[0])
     form = form._replace(columns=tuple(map(first.select, first.text)))
     num_bytes = BYTES_PER_STEP[form.tokens] * sum(file.path.stat().st_size * file.kind.packing for file in files)
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
@@ -106,13 +106,13 @@ def _read_tables(
 def open_tables(
     parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, *, usual: tuple[str, ...] = ()
 ) -> list[TableFile]:
-    """Choose the columns of one table, or of one for each part; training, which comes first, says which are read."""
-    part = "train" if "train" in parts else next(iter(parts))
-    files = [_open(parts[part], part, options, usual=usual)]
-    for other, path in parts.items():
-        if other != part:
-            with problems.noting_errors():
-                files.append(_open_like(files[0], path, other, options))
+    """Choose the columns of one table, or of one for each part; training says which are read."""
+    leading = "train" if "train" in parts else next(iter(parts))
+    first = _open(parts[leading], leading, options, usual=usual)
+    files = []
+    for part, path in parts.items():
+        with problems.noting_errors():
+            files.append(first if part == leading else _open_like(first, path, part, options))
     return files
 
 
