@@ -1,4 +1,4 @@
-"""Files of every kind that the readers take, whole and damaged: tables, arrays, series, pictures, archives, lists."""
+"""Files of every kind that the readers take: tables, arrays, series, pictures, recordings, archives, lists; damaged."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+import soundfile
 from PIL import Image
 
 from auxrnn import runs
@@ -63,8 +64,17 @@ PICTURES: dict[str, tuple[str, ...]] = {
     "webp": ("RGB", "RGBA"),
     "ppm": ("1", "L", "RGB"),
 }
+AUDIO_TABLES = [
+    b"file,label\na.wav,x\na.wav,y\nb.wav,y\n",
+    b"name\tpath\tclass\n1\t./a.wav\tx\n2\t" + b"../" * 9 + b"a.wav\ty\n",
+]
 TEXT_FORM = TextFormat("characters", "abcdefghijklmnopqrstuvwxyz \n", columns=("text",))
 SERIES_FORM = SeriesFormat(2, (0.5, 1e4), (2.0, 1e-3))
+AUDIO_FORM = SeriesFormat(1, (0.0,), (0.1,), sample_rate=8000)
+WAV_TOKENS = [b"RIFF", b"RF64", b"WAVE", b"fmt ", b"data", b"LIST", *(struct.pack("<H", value) for value in (
+    0, 1, 2, 3, 6, 8, 12, 16, 24, 32, 64, 0x55, 0xFFFE, 0xFFFF)), *(struct.pack("<I", value) for value in (
+    0, 1, 16, 18, 40, 8000, 44100, 999_983, 10**6, 2**31 - 1, 2**31, 2**32 - 1))]  # fmt: skip
+COMPRESSED = {"flac": ("FLAC", "PCM_16"), "ogg": ("OGG", "VORBIS"), "mp3": ("MP3", "MPEG_LAYER_III")}
 IMAGE_FORM = ImageFormat(3, 2, 3, is_resized=True)
 TABLES = (".csv", ".tsv", ".jsonl", ".txt", ".parquet")
 LARGEST = 2**31
@@ -100,6 +110,16 @@ def reader_targets(folder: Path) -> Targets:
             100_000, partial(mutate, seeds=series, tokens=SERIES_TOKENS), partial(_read, folder / "fuzzed.ts")
         ),
         "pictures": Target(80_000, partial(mutate, seeds=pictures), partial(_read_picture, folder)),
+        "wav": Target(
+            60_000, partial(mutate, seeds=_make_wavs(), tokens=WAV_TOKENS), partial(_read_audio, folder, ".wav")
+        ),
+        **{
+            kind: Target(15_000, partial(mutate, seeds=[_compress(kind)]), partial(_read_audio, folder, f".{kind}"))
+            for kind in COMPRESSED
+        },
+        "audio tables": Target(
+            20_000, partial(mutate, seeds=AUDIO_TABLES, tokens=TABLE_TOKENS), partial(_read_audio_table, folder)
+        ),
         "lists": Target(80_000, _make_list, partial(_read_list, folder / "list.mat")),
         "idx": Target(40_000, _make_idx, partial(_read_binary, folder / "idx", read_idx)),
         "cifar": Target(
@@ -126,6 +146,33 @@ def _draw_options(rng: Random, path: Path) -> DataConfig:
         return DataConfig(data=str(path))
     tokens = "bytes" if rng.random() < 0.3 else "characters"
     return DataConfig(data=str(path), text_column=rng.choice(COLUMNS), label_column=rng.choice(COLUMNS), tokens=tokens)  # type: ignore[arg-type]
+
+
+def _read_audio(folder: Path, suffix: str, content: bytes) -> None:
+    """Read a recording beside a whole one of another class, or alone."""
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    fuzzed, whole = folder / f"sounds/b/1_x{suffix}", folder / "sounds/a/0_x.wav"
+    for path in (fuzzed, whole):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    fuzzed.write_bytes(content)
+    whole.write_bytes(_make_wavs()[1])
+    if rng.random() < 0.3:
+        _read_to_predict(rng.choice((fuzzed, folder / "sounds")), rng.choice((AUDIO_FORM, AUDIO_FORM, SERIES_FORM)))
+    else:
+        rate, pattern = rng.choice((None, None, 8000, 4001)), rng.choice((None, "{label}_*"))
+        options = DataConfig(data=str(folder / "sounds"), sample_rate=rate, label_pattern=pattern)
+        _read_to_train(folder / "sounds", options, rng)
+
+
+def _read_audio_table(folder: Path, content: bytes) -> None:
+    path = folder / "names.csv"
+    path.write_bytes(content)
+    (folder / "a.wav").write_bytes(_make_wavs()[1])
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    if rng.random() < 0.3:
+        _read_to_predict(path, AUDIO_FORM)
+    else:
+        _read_to_train(path, DataConfig(data=str(path)), rng)
 
 
 def _read_to_train(path: Path, options: DataConfig, rng: Random) -> None:
@@ -286,6 +333,25 @@ def _make_pictures() -> list[bytes]:
             image.save(file, kind, **({"exif": exif} if kind in ("png", "jpeg", "webp", "tiff") else {}))
             seeds.append(file.getvalue())
     return seeds
+
+
+@cache
+def _make_wavs() -> list[bytes]:
+    """Return a short recording in every way that a .wav can store it, and compressed."""
+    x_TC = np.sin(np.arange(80) / 3).reshape(40, 2)
+    kinds = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "IMA_ADPCM")
+    plain = [_encode(x_TC[:, 0], "WAV", kind) for kind in kinds]
+    return [*plain, _encode(x_TC, "WAV", "PCM_16"), _encode(x_TC, "WAVEX", "PCM_24"), _encode(x_TC, "RF64", "FLOAT")]
+
+
+def _encode(x_TC: np.ndarray, form: str, kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, x_TC, 8000, kind, format=form)
+    return file.getvalue()
+
+
+def _compress(kind: str) -> bytes:
+    return _encode(np.sin(np.arange(2000) / 3), *COMPRESSED[kind])
 
 
 WHOLE_PICTURE = _make_pictures()[1]

@@ -6,6 +6,8 @@ import json
 import numpy as np
 from PIL import Image
 
+from sounds import save_wav, tone
+
 CLASSES = ("cat", "dog")
 
 
@@ -77,6 +79,15 @@ def write_ts(folder, *, name="Slopes", num_channels=2):
             lines.append(":".join([*channels, label]))
         (folder / f"{name}_{part}.ts").write_text("\n".join(lines) + "\n")
     return folder / f"{name}_TRAIN.ts"
+
+
+def write_audio(folder, *, num_rows=12, rate=800, channels=1):
+    """Recordings of different lengths; the class is the pitch, and stands in the name as well as the folder."""
+    for row in range(num_rows):
+        label, pitch = CLASSES[row % 2], (50, 200)[row % 2]
+        x_TC = tone(40 + row, channels=channels, rate=rate, pitch=pitch)
+        save_wav(folder / label / f"{label}_{row}.wav", x_TC, rate=rate)
+    return folder
 
 
 def as_bytes(array):

@@ -11,7 +11,8 @@ import pytest
 
 from auxrnn import runs
 from command import call
-from own_data import CLASSES, as_bytes, write_arrays, write_csv, write_images, write_jsonl, write_ts
+from own_data import CLASSES, as_bytes, write_arrays, write_audio, write_csv, write_images, write_jsonl, write_ts
+from sounds import save_wav, tone
 
 TINY = [
     "--hidden-size", "4", "--embedding-size", "4", "--head-size", "8", "--batch-size", "8", "--segment-length", "6",
@@ -72,6 +73,24 @@ def make_ts(folder):
     return [write_ts(folder)], [folder / "Slopes_TEST.ts"]
 
 
+def make_audio(folder):
+    sounds = write_audio(folder / "sounds")
+    return [sounds], [sounds / "cat" / "cat_0.wav", sounds]
+
+
+def make_named_audio(folder):
+    sounds = write_audio(folder / "sounds", rate=1600, channels=2)
+    return [sounds, "--label-pattern", "{label}_*", "--sample-rate", "400"], [sounds / "dog"]
+
+
+def make_audio_table(folder):
+    sounds = write_audio(folder / "sounds")
+    rows = [f"sounds/{path.relative_to(sounds)},{path.parent.name}" for path in sorted(sounds.rglob("*.wav"))]
+    for name in ("train.csv", "test.csv"):
+        (folder / name).write_text("\n".join(["file,label", *rows]) + "\n")
+    return [folder / "train.csv", "--test-data", folder / "test.csv"], [folder / "test.csv"]
+
+
 def make_zip(folder):
     photos = write_images(folder / "photos")
     with zipfile.ZipFile(folder / "photos.zip", "w") as archive:
@@ -93,7 +112,8 @@ def make_tar(folder):
 KINDS = {
     "images": make_images, "images with parts": make_images_with_parts, "csv": make_csv,
     "csv by byte": make_csv_by_byte, "jsonl": make_jsonl, "npz": make_npz, "npy": make_npy, "ts": make_ts,
-    "zip": make_zip, "tar": make_tar,
+    "zip": make_zip, "tar": make_tar, "audio": make_audio, "named audio": make_named_audio,
+    "audio table": make_audio_table,
 }  # fmt: skip
 
 
@@ -120,7 +140,7 @@ def test_every_kind_is_checked_trained_evaluated_resumed_and_predicted(kind, tmp
 
 
 @pytest.mark.parametrize(
-    "kind", ["csv", "ts", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("images", "npz"))]
+    "kind", ["csv", "ts", "audio", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("images", "npz"))]
 )
 def test_data_show_draws_a_picture_of_every_kind(kind, tmp_path):
     words, _new = KINDS[kind](tmp_path)
@@ -145,6 +165,31 @@ def test_prediction_equals_evaluation_on_the_same_examples(kind, tmp_path):
     for label, answer in zip(split.label_N, chosen, strict=True):
         confusion[label, names.index(answer["class"])] += 1
     assert confusion.tolist() == json.loads(call("evaluate", run, "--json").out)["confusion"]
+
+
+def test_recordings_come_from_standard_input_and_at_any_rate(tmp_path, monkeypatch):
+    train(tmp_path / "run", write_audio(tmp_path / "sounds"))
+    assert card_of(tmp_path / "run")["format"]["sample_rate"] == 800
+    slow, fast = (
+        save_wav(tmp_path / f"{rate}.wav", tone(rate, rate=rate, pitch=50), rate=rate) for rate in (800, 3200)
+    )
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(fast.read_bytes())))
+    answers = [predictions(tmp_path / "run", path)["predictions"][0] for path in (slow, fast, "-")]
+    for answer in answers:
+        assert answer["probabilities"] == pytest.approx(answers[0]["probabilities"], abs=0.002)
+    assert answers[1]["probabilities"] == answers[2]["probabilities"]
+    (tmp_path / "cut.wav").write_bytes(fast.read_bytes()[:100])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "cut.wav").read_bytes())))
+    result = call("predict", tmp_path / "run", "-")
+    assert result.code == 1
+    assert result.err.startswith("auxrnn: standard input is cut off (")
+
+
+def test_unlabeled_recordings_help_in_pretraining_and_are_resampled(tmp_path):
+    sounds = write_audio(tmp_path / "sounds")
+    save_wav(tmp_path / "more" / "a.wav", tone(rate=1600), rate=1600)
+    said = train(tmp_path / "run", sounds, "--unlabeled", tmp_path / "more").err
+    assert "11 training (1 without a label) and 2 test sequences" in said
 
 
 def test_a_network_for_texts_reads_lines_from_standard_input_and_counts_what_it_does_not_know(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ MOST_CHARACTERS = 60_000
 # Beyond reason: what is larger was mistyped.
 LARGEST_SIDE, LARGEST_SIZE, MOST_LAYERS, MOST_THREADS = 10_000, 2**16, 100, 1024
 MOST_SEGMENTS, MOST_ROWS, MOST = 10_000, 10**6, 10**9
+MOST_SAMPLES_A_SECOND = 10**6
 DEFAULT_MODEL: ModelName = "lstm"
 
 Auto = Literal["auto"]
@@ -72,6 +73,11 @@ class DataConfig:
     """Column of a table that holds the label, by name or number (default: one with a usual name, such as label)."""
     tokens: Literal["characters", "bytes"] = "characters"
     """What a step of a text is: a character, or a byte of its UTF-8."""
+    sample_rate: int | None = None
+    """Samples a second that audio is resampled to (default: that of the files, which must then all have the same)."""
+    label_pattern: str | None = None
+    """Where the label stands in the names of audio files: '{label}_*' or '{speaker}-{label}-?' (default: each
+    sub-folder is a class)."""
     alphabet_size: int = 500
     """Most characters that an alphabet made from the training texts may have; rarer ones count as unknown."""
     max_length: int | None = None
@@ -91,6 +97,10 @@ class DataConfig:
     def __post_init__(self) -> None:
         _check_bounds(self, 1, LARGEST_SIDE, "image_size")
         _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples")
+        _check_bounds(self, 1, MOST_SAMPLES_A_SECOND, "sample_rate")
+        if self.label_pattern is not None and self.label_pattern.count("{label}") != 1:
+            found = f"label_pattern is {self.label_pattern!r}"
+            raise ValueError(f"{found}; it must have {{label}} in it once, as in '{{label}}_*'")
         _check(self, lambda length: length <= MOST, f"at most {MOST}", "length")
         _check_bounds(self, 1, MOST_CHARACTERS, "alphabet_size")
         _check_part(self, "test_fraction", "validation_fraction")

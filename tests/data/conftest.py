@@ -39,3 +39,12 @@ def shared_dbpedia() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real DBpedia is not at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_fsdd() -> Path:
+    """The folder of 3,000 spoken digits, where this machine has it."""
+    folder = SHARED_DATA / "fsdd" / "recordings"
+    if not folder.is_dir():
+        pytest.skip(f"the spoken digits are not at {folder}")
+    return folder

@@ -18,7 +18,7 @@ from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.datasets import Table, load_sources
 from auxrnn.data.examples import Example, Source, Understood
-from auxrnn.data.folders import find_pictures
+from auxrnn.data.folders import PICTURE_SUFFIXES, find_files
 from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
@@ -474,7 +474,8 @@ def test_a_checksum_depends_on_contents_and_names_below_the_folder_alone(tmp_pat
 def test_files_look_the_same_from_everywhere(tmp_path, monkeypatch):
     write_images(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
-    relative, absolute = (find_pictures(folder).paths() for folder in (Path("photos"), tmp_path / "photos"))
+    both = (Path("photos"), tmp_path / "photos")
+    relative, absolute = (find_files(folder, PICTURE_SUFFIXES).paths() for folder in both)
     assert relative == [path.relative_to(tmp_path) for path in absolute]
     assert find_appearance(relative) == find_appearance(absolute) != find_appearance(absolute[:-1])
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from auxrnn.data.examples import Problems
-from auxrnn.data.folders import has_pictures
+from auxrnn.data.folders import PICTURE_SUFFIXES, has_files
 from auxrnn.data.formats import TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers import image_folder
@@ -124,9 +124,12 @@ def test_a_folder_of_images_is_told_from_others(tmp_path):
     save(tmp_path, "flat/1.png", "deep/a/b/1.jpg", ".hidden/a/1.png")
     (tmp_path / "texts/a").mkdir(parents=True)
     (tmp_path / "texts/a/1.txt").write_text("x")
-    found = {name: has_pictures(tmp_path / name) for name in ("flat", "deep", "texts", "absent")}
+    found = {
+        name: has_files(tmp_path / name, PICTURE_SUFFIXES, in_folders=True)
+        for name in ("flat", "deep", "texts", "absent")
+    }
     assert found == {"flat": False, "deep": True, "texts": False, "absent": False}
-    found = {name: has_pictures(tmp_path / name, has_labels=False) for name in ("flat", "deep", "texts")}
+    found = {name: has_files(tmp_path / name, PICTURE_SUFFIXES) for name in ("flat", "deep", "texts")}
     assert found == {"flat": True, "deep": True, "texts": False}
 
 

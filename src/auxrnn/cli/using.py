@@ -85,8 +85,8 @@ def predict(
 
     Args:
         files: What to classify, of the kind that the run was trained on: images or folders of them, tables, .txt files
-            with one text per line, arrays (.npy, .npz), time series (.ts); - is standard input: one text per line, an
-            array or an image.
+            with one text per line, arrays (.npy, .npz), time series (.ts), recordings (.wav, .flac, .ogg, .mp3) or
+            folders of them; - is standard input: one text per line, an array, an image or a recording.
         text_column: Column of a table that holds the text (default: the one used in training, else the obvious one).
         stream: Read steps from standard input and classify the sequence so far after each of them: one step per line,
             values as in the data (pixels from 0 to 1), and an empty line starts a new sequence; in texts each character

@@ -1,4 +1,8 @@
-"""Pictures below a folder: visible files, at any depth, in an order that is the same everywhere."""
+"""Pictures or recordings below a folder: visible files at any depth, in the same order everywhere; and their classes.
+
+The first level is the class, or train/, validation/ and test/ are and the second is the class, however deep files lie
+below; a class called `unlabeled` has files without one.
+"""
 
 import os
 from collections.abc import Iterator
@@ -6,26 +10,30 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.examples import Problems
+from auxrnn.data.examples import SPLIT_NAMES, Part, Problems
 from auxrnn.files import printable
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 """How the names of pictures end, in lower case; the format of a file is told from its content."""
+AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff")
 MOST_LOOKED_AT = 100_000
-"""After this many names without a picture, a folder is taken to have none."""
+"""After this many names without a file of a kind, a folder is taken to have none."""
+UNLABELED: Part = "unlabeled"
+ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
+"""Training comes first: it says what the others are."""
 
 Names = tuple[str, ...]
 """A path relative to a folder, name by name."""
 
 
 class Tree(NamedTuple):
-    """The pictures and all folders below a folder, sorted."""
+    """The files of a kind and all folders below a folder, sorted."""
 
     folder: Path
     files: tuple[Names, ...]
     folders: tuple[Names, ...]
     others: tuple[Names, ...]
-    """What has the name of a picture but is no file, such as a broken link or a pipe."""
+    """What has the name of such a file but is none, such as a broken link or a pipe."""
     errors: tuple[OSError, ...]
     """Why some folders cannot be read."""
 
@@ -37,31 +45,80 @@ class Tree(NamedTuple):
         """Return the path of something in the folder, for error messages."""
         return printable(self.folder.joinpath(*names))
 
-    def report(self, problems: Problems) -> None:
-        """Refuse folders that cannot be read, and skip what has the name of a picture but is no file."""
+    def report(self, problems: Problems, kind: str) -> None:
+        """Refuse folders that cannot be read, and skip what has the name of a file but is none."""
         for error in self.errors:
             cure = "check that it is there and that you may read it"
             problems.refuse(printable(error.filename), f"cannot be read ({error.strerror or 'it is damaged'})", cure)
         for names in self.others:
-            problems.skip(self.place(names), "cannot be read as an image (it is not a file)")
+            problems.skip(self.place(names), f"cannot be read as {kind} (it is not a file)")
 
 
-def find_pictures(folder: Path) -> Tree:
-    """List the pictures below a folder by the suffixes of their names, in any case; links are followed."""
+class Placed(NamedTuple):
+    """A file below a folder, and what its place says of it."""
+
+    names: Names
+    """Its path below the folder that the user named."""
+    label: str | None
+    part: Part | None
+    group: str
+    """The folder of its class, which may not come out empty."""
+
+
+def find_files(folder: Path, suffixes: tuple[str, ...]) -> Tree:
+    """List the files below a folder by the suffixes of their names, in any case; links are followed."""
     errors: list[OSError] = []
     found = sorted(_walk(folder, errors))
     folders = tuple(names for names, is_folder in found if is_folder)
-    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(PICTURE_SUFFIXES)]
+    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(suffixes)]
     others = tuple(names for names in files if not os.path.isfile(folder.joinpath(*names)))  # noqa: PTH113 - links to themselves
     return Tree(folder, tuple(sorted({*files} - {*others})), folders, others, tuple(errors))
 
 
-def has_pictures(folder: Path, *, has_labels: bool = True) -> bool:
-    """Return whether a folder holds pictures, in sub-folders where these are the labels; cheap."""
+def has_files(folder: Path, suffixes: tuple[str, ...], *, in_folders: bool = False) -> bool:
+    """Return whether a folder holds files of a kind, or sub-folders that do; cheap."""
     return any(
-        not is_folder and len(names) > has_labels and names[-1].lower().endswith(PICTURE_SUFFIXES)
+        not is_folder and len(names) > in_folders and names[-1].lower().endswith(suffixes)
         for names, is_folder in islice(_walk(folder, []), MOST_LOOKED_AT)
     )
+
+
+def sort_by_folder(tree: Tree, problems: Problems, *, has_labels: bool, cure: str) -> tuple[list[Placed], list[str]]:
+    """Return each file with the class and the part of its folder, training first, and the folders of all classes.
+
+    Without labels every file counts, wherever it is. Where no folder is a class, `cure` says what to do.
+    """
+    if not has_labels:
+        group = printable(tree.folder)
+        return [Placed(names, None, None, group) for names in tree.files], [group]
+    first = {names[0] for names in tree.folders if len(names) == 1}
+    parted = {name for name in first if name.lower() in SPLIT_NAMES}
+    has_folders = {names[0] for names in tree.folders if len(names) == 2}
+    # A class may be called train, too: then it holds files itself, beside folders with other names.
+    is_parted = bool(parted and (parted & has_folders or {*parted, UNLABELED} >= first))
+    classes = [folder for folder in tree.folders if _find_class((*folder, ""), is_parted=is_parted) == folder]
+    if all(names[-1].lower() == UNLABELED for names in classes):
+        problems.refuse(printable(tree.folder), "has no class folders", cure)
+        return [], []
+    placed = []
+    for names in tree.files:
+        folder = _find_class(names, is_parted=is_parted)
+        if folder is None:
+            problems.skip(tree.place(names), "lies in no class folder")
+            continue
+        label, part = printable(folder[-1]), SPLIT_NAMES[folder[0].lower()] if len(folder) == 2 else None
+        one = Placed(names, label, part, tree.place(folder))
+        placed.append(one._replace(label=None, part=UNLABELED) if label.lower() == UNLABELED else one)
+    placed.sort(key=lambda one: ORDER.index(one.part))
+    return placed, [tree.place(folder) for folder in classes]
+
+
+def _find_class(names: Names, *, is_parted: bool) -> Names | None:
+    """Return the folder of the class that a file belongs to."""
+    depth = 1
+    if is_parted and names[0].lower() != UNLABELED:
+        depth = 2 if names[0].lower() in SPLIT_NAMES else len(names)
+    return names[:depth] if len(names) > depth else None
 
 
 def _walk(folder: Path, errors: list[OSError]) -> Iterator[tuple[Names, bool]]:

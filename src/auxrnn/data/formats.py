@@ -67,6 +67,8 @@ class SeriesFormat(NamedTuple):
     """What each channel is then divided by."""
     max_length: int | None = None
     """How many steps of a series are read: the first ones."""
+    sample_rate: int | None = None
+    """Samples a second of audio, to which recordings are resampled; None for other series."""
 
 
 Format = ImageFormat | TextFormat | SeriesFormat
@@ -235,6 +237,9 @@ def adopt(form: Format, other: Format) -> Format:
             raise UsageError(f"{found}; give the same")
         return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
+        if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
+            found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"
+            raise UsageError(f"{found}; give --sample-rate {other.sample_rate}")
         return form._replace(mean=other.mean, deviation=other.deviation)
     return form
 

@@ -27,7 +27,8 @@ from auxrnn.errors import RunError, UsageError
 STANDARD_INPUT = Path("-")
 CHUNK_VALUES = 2**24
 """Values that are read before they are classified."""
-MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
+MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".wav", b"RF64": ".wav",
+         b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3"}  # fmt: skip
 
 
 class Inputs(NamedTuple):
@@ -42,7 +43,7 @@ def read_inputs(
 ) -> Iterator[Inputs]:
     """Yield the sequences of a file, a folder or standard input in chunks, so that memory does not grow with them.
 
-    Standard input is one text a line for a network that reads texts, else an array, an image or time series.
+    Standard input is one text a line for a network that reads texts, else an array, an image, audio or time series.
     """
     with _as_file(path, form) as file:
         if isinstance(form, ImageFormat) and not file.is_dir():

@@ -8,8 +8,9 @@ from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.examples import PART_NAMES, Part, Source
-from auxrnn.data.folders import PICTURE_SUFFIXES, has_pictures
+from auxrnn.data.folders import AUDIO_SUFFIXES, PICTURE_SUFFIXES, has_files
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.readers.audio import AudioOptions, audio_source, audio_table_source, find_audio_column
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
@@ -22,8 +23,8 @@ SERIES_SUFFIX = ".ts"
 Files = Mapping[Part, Path] | Path
 """One file, or one for each part."""
 FORMS = (
-    "a folder with one sub-folder of images per class, a table of texts (.csv, .tsv, .jsonl, .parquet), arrays (.npz,"
-    " .npy), time series (.ts), or a .zip or .tar of these"
+    "a folder with one sub-folder of images or recordings per class, a table of texts (.csv, .tsv, .jsonl, .parquet),"
+    " arrays (.npz, .npy), time series (.ts), or a .zip or .tar of these"
 )
 
 
@@ -65,11 +66,18 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> S
 def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool) -> Source:
     if files := folder if is_array_folder(folder) else _find_parts(folder):
         return _open_files(name, files, config, has_labels)
-    if has_pictures(folder, has_labels=has_labels):
+    if has_files(folder, PICTURE_SUFFIXES, in_folders=has_labels):
         check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
         open_folder = dogs_source if is_dogs_folder(folder) and has_labels else image_folder_source
         return open_folder(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
+    if has_files(folder, AUDIO_SUFFIXES):
+        return _open_audio(name, folder, config, has_labels)
     raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
+
+
+def _open_audio(name: str, path: Path, config: DataConfig, has_labels: bool) -> Source:
+    check_options(config, ("sample_rate", "label_pattern"), what="audio")
+    return audio_source(name, path, AudioOptions(config.sample_rate, config.label_pattern, has_labels))
 
 
 def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool) -> Source:
@@ -79,6 +87,12 @@ def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool) -
     if first.is_dir() or suffix in ARRAY_SUFFIXES:
         check_options(config, (), what="arrays")
         return array_source(name, first, has_labels=has_labels)
+    if suffix in AUDIO_SUFFIXES:
+        return _open_audio(name, first, config, has_labels)
+    if suffix in TABLE_SUFFIXES and (column := find_audio_column(first)) is not None:
+        check_options(config, ("label_column", "sample_rate"), what="a table of audio files")
+        options = TableOptions((column,), config.label_column, has_labels=has_labels)
+        return audio_table_source(name, files, options, config.sample_rate)
     if suffix in TABLE_SUFFIXES:
         check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
         options = TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)

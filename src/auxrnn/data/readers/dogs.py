@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from auxrnn.data.examples import Part, Problems, Source, refusing_damage
-from auxrnn.data.folders import Names, Tree, find_pictures
+from auxrnn.data.folders import PICTURE_SUFFIXES, Names, Tree, find_files
 from auxrnn.data.readers.image_folder import Album, ImageOptions, Picture, album_source
 from auxrnn.files import printable
 
@@ -45,7 +45,7 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
 
     The enlarged training set is an approximation: how the paper's 150,000 images were made is not known.
     """
-    tree = find_pictures(folder / IMAGES)
+    tree = find_files(folder / IMAGES, PICTURE_SUFFIXES)
     kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
     files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
     return album_source(name, options, lambda problems: _sort(kind, folder, tree, problems), {"reader": "dogs"}, files)
@@ -53,7 +53,7 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
 
 def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
     """Return the listed pictures, training first; the others are skipped and counted."""
-    tree.report(problems)
+    tree.report(problems, "an image")
     numbers: dict[str, int] = {}
     pictures: list[Picture] = []
     unlisted = set(tree.files)

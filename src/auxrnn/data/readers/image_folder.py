@@ -1,6 +1,5 @@
 """Folders of images: `CLASS/*.png`, or `train/CLASS/*.png` with `val/` and `test/` beside it.
 
-The first level is the class, however deep its pictures lie below; a class called `unlabeled` has pictures without one.
 All headers are read first, then a handful of pictures at a time is decoded in threads, in order, handed on and
 forgotten, so that memory does not grow with their number.
 """
@@ -17,8 +16,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
-from auxrnn.data.examples import SPLIT_NAMES, Example, ExampleError, Part, Problems, Source, Understood
-from auxrnn.data.folders import Names, Tree, find_pictures
+from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood
+from auxrnn.data.folders import ORDER, PICTURE_SUFFIXES, Names, Tree, find_files, sort_by_folder
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.pictures import PictureHeader, decode, draw_crop, read_header, resize
@@ -26,8 +25,6 @@ from auxrnn.errors import UsageError
 from auxrnn.files import printable
 
 MOST_SIDE = 10_000
-UNLABELED: Part = "unlabeled"
-ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
 TRAINING = ORDER[:2]
 LAYOUT = "give it one sub-folder of images for each class, or train/, val/ and test/ with such folders in them"
 NUM_THREADS = os.cpu_count() or 1
@@ -76,7 +73,7 @@ class Album(NamedTuple):
 
 def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Source:
     """Return all images below a folder, laid out as the top of this file says."""
-    tree = find_pictures(folder)
+    tree = find_files(folder, PICTURE_SUFFIXES)
     # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
     below = os.path.commonpath(["/".join(names[:-1]) for names in tree.files]) if tree.files else ""
     plain = {"reader": "image_folder", "below": below}
@@ -115,39 +112,9 @@ def album_source(
 
 def _sort(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
     """Return each picture with the class and the part of its folder."""
-    tree.report(problems)
-    kind, pairs = "folder of images", list(zip(tree.files, tree.paths(), strict=True))
-    if not options.has_labels:
-        group = printable(tree.folder)
-        return Album(kind, [Picture(path, names, None, None, group) for names, path in pairs], [group])
-    first = {names[0] for names in tree.folders if len(names) == 1}
-    parted = {name for name in first if name.lower() in SPLIT_NAMES}
-    has_folders = {names[0] for names in tree.folders if len(names) == 2}
-    # A class may be called train, too: then it holds pictures itself, beside folders with other names.
-    is_parted = bool(parted and (parted & has_folders or {*parted, UNLABELED} >= first))
-    classes = [folder for folder in tree.folders if _find_class((*folder, ""), is_parted=is_parted) == folder]
-    if all(names[-1].lower() == UNLABELED for names in classes):
-        problems.refuse(printable(tree.folder), "has no class folders", LAYOUT)
-        return Album(kind, [], [])
-    pictures = []
-    for names, path in pairs:
-        folder = _find_class(names, is_parted=is_parted)
-        if folder is None:
-            problems.skip(printable(path), "lies in no class folder")
-            continue
-        label, part = printable(folder[-1]), SPLIT_NAMES[folder[0].lower()] if len(folder) == 2 else None
-        picture = Picture(path, names, label, part, tree.place(folder))
-        pictures.append(picture._replace(label=None, part=UNLABELED) if label.lower() == UNLABELED else picture)
-    pictures.sort(key=lambda picture: ORDER.index(picture.part))
-    return Album(kind, pictures, [tree.place(folder) for folder in classes])
-
-
-def _find_class(names: Names, *, is_parted: bool) -> Names | None:
-    """Return the folder of the class that a file belongs to."""
-    depth = 1
-    if is_parted and names[0].lower() != UNLABELED:
-        depth = 2 if names[0].lower() in SPLIT_NAMES else len(names)
-    return names[:depth] if len(names) > depth else None
+    tree.report(problems, "an image")
+    placed, groups = sort_by_folder(tree, problems, has_labels=options.has_labels, cure=LAYOUT)
+    return Album("folder of images", [Picture(tree.folder.joinpath(*one.names), *one) for one in placed], groups)
 
 
 def _choose_format(name: str, headers: Sequence[PictureHeader], image_size: int | None) -> ImageFormat:

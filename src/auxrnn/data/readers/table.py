@@ -93,17 +93,27 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
 def _read_tables(
     parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, form: TextFormat
 ) -> Understood:
-    # Training says which columns are read.
-    part = "train" if "train" in parts else next(iter(parts))
-    first = _open(parts[part], part, options, usual=form.columns)
-    files = []
-    for part, path in parts.items():
-        with problems.noting_errors():
-            files.append(first if part == first.part else _open_like(first, path, part, options))
+    files = open_tables(parts, options, problems, usual=form.columns)
+    first = next((file for file in files if file.part == "train"), files[0])
     form = form._replace(columns=tuple(map(first.select, first.text)))
     num_bytes = BYTES_PER_STEP[form.tokens] * sum(file.path.stat().st_size * file.kind.packing for file in files)
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
-    return Understood(_describe(first), form, _read_examples(files, form, problems), None, num_bytes, class_names)
+    texts = read_texts(files, problems)
+    examples = (Example(form.to_values(text), label, place, file.part) for file, place, text, label in texts)
+    return Understood(_describe(first), form, examples, None, num_bytes, class_names)
+
+
+def open_tables(
+    parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, *, usual: tuple[str, ...] = ()
+) -> list[TableFile]:
+    """Choose the columns of one table, or of one for each part; training says which are read."""
+    leading = "train" if "train" in parts else next(iter(parts))
+    first = _open(parts[leading], leading, options, usual=usual)
+    files = []
+    for part, path in parts.items():
+        with problems.noting_errors():
+            files.append(first if part == leading else _open_like(first, path, part, options))
+    return files
 
 
 def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
@@ -160,11 +170,11 @@ def _find_asked(
 
 def _is_header(cells: Sequence[str], needs_label: bool) -> bool:
     """Return whether the first row holds well-known names; a single one can be there by chance."""
-    has_text, has_label = (any(_is_called(cell, known) for cell in cells) for known in (TEXT_NAMES, LABEL_NAMES))
+    has_text, has_label = (any(is_called(cell, known) for cell in cells) for known in (TEXT_NAMES, LABEL_NAMES))
     return has_text and (has_label or not needs_label)
 
 
-def _is_called(name: str, known: re.Pattern[str]) -> bool:
+def is_called(name: str, known: re.Pattern[str]) -> bool:
     """Return whether a name is a known one, however it is written: "Review Text", "review-text"."""
     return known.fullmatch(re.sub(r"[\s_-]+", "_", name.strip().lower())) is not None
 
@@ -182,7 +192,7 @@ def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
 
 def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
     """Return the only column with a well-known name."""
-    found = [index for index, name in enumerate(names) if index not in besides and _is_called(name, known)]
+    found = [index for index, name in enumerate(names) if index not in besides and is_called(name, known)]
     return found[0] if len(found) == 1 else None
 
 
@@ -190,15 +200,15 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(map(reprlib.repr, names[:MOST_LISTED])) + ", ..." * (len(names) > MOST_LISTED)
 
 
-def _read_examples(files: Sequence[TableFile], form: TextFormat, problems: Problems) -> Iterator[Example]:
+def read_texts(files: Sequence[TableFile], problems: Problems) -> Iterator[tuple[TableFile, str, str, str | None]]:
+    """Yield the file, the place, the text and the label of each row."""
     for file in files:
         num_refused, is_empty = problems.num_refused, True
         with problems.noting_errors():
             for number, record in _read_rows(file, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
                 with problems.at(place):
-                    text, label = _pick(record, file)
-                    yield Example(form.to_values(text), label, place, file.part)
+                    yield file, place, *_pick(record, file)
         if is_empty and problems.num_refused == num_refused:
             problems.refuse(str(file.path), "has no rows", "give it at least one")
 
