@@ -4,7 +4,7 @@ Adds `N`, the sequences that are looked at, `P`, places along each of them, and 
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from auxrnn.config import SplitName
 from auxrnn.data.formats import Format, TextFormat
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, by_length, in_order
-from auxrnn.files import digest
+from auxrnn.files import damaged, digest
 from auxrnn.models.network import Network
 from auxrnn.report.comparisons import Compared
 from auxrnn.report.records import Reconstructions, read_events
@@ -58,6 +58,14 @@ def look_at(folder: Path, split: SplitName = "test", *, data_dir: Path | None = 
     return Findings(split, whole.num_examples, answers, course, remembered)
 
 
+def read_progress(folder: Path) -> list[dict[str, Any]]:
+    """Return the events of a finished run, among which there are evaluations."""
+    events = read_events(folder)
+    if not any(event["event"] == "evaluation" for event in events):
+        raise damaged(folder / runs.METRICS)
+    return events
+
+
 def read_answers(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Compared:
     """Return which sequences of a split a finished run classifies correctly, and what it may be compared by."""
     trained = runs.load_run(folder)
@@ -68,11 +76,11 @@ def read_answers(folder: Path, split: SplitName = "test", *, data_dir: Path | No
     answer_N[order_N] = logits_NC.argmax(dim=1).numpy()
     settings = {name: value for name, value in find_settings(config).items() if name not in runs.WITHOUT_EFFECT}
     # Data that has changed since a run began is refused, so the same place means the same data.
-    place = f"{config.data.data} {config.data.test_data} {trained.card.class_names}"
+    place = f"{config.data.data} {config.data.test_data} {config.data.length} {trained.card.class_names}"
     examples_digest = digest(place.encode() + examples.row_N.tobytes() + examples.label_N.tobytes())
     right_N = (answer_N == examples.label_N).tolist()
     return Compared(
-        str(folder), settings, count_weights(trained.network), read_events(folder), examples_digest, right_N
+        str(folder), settings, count_weights(trained.network), read_progress(folder), examples_digest, right_N
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -268,17 +269,17 @@ def test_board_serves_runs_that_grow_until_it_is_stopped(folder, tmp_path):
     (run / "metrics.jsonl").write_text(json.dumps(event) + "\n")
     log = tmp_path / "log"
     words = ["board", str(tmp_path / "runs"), "--logdir", str(log), "--port", "0", "--every", "0.2"]
-    process = subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=subprocess.PIPE, text=True)
-    try:
-        address = process.stdout.readline().strip()
-        assert urllib.request.urlopen(address, timeout=30).status == 200  # noqa: S310 - our own server
-        size = (log / "growing" / "events.out.tfevents.auxrnn").stat().st_size
-        with (run / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(event | {"total_step": 2}) + "\n")
-        deadline = time.monotonic() + 30
-        while (log / "growing" / "events.out.tfevents.auxrnn").stat().st_size == size:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-    finally:
-        process.send_signal(2)
+    with subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            with urllib.request.urlopen(process.stdout.readline().strip(), timeout=30) as page:  # noqa: S310 - our own
+                assert page.status == 200
+            events = log / "growing" / "events.out.tfevents.auxrnn"
+            size, deadline = events.stat().st_size, time.monotonic() + 30
+            with (run / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(event | {"total_step": 2}) + "\n")
+            while events.stat().st_size == size:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

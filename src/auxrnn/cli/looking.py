@@ -48,14 +48,13 @@ def show(
     """
     from auxrnn import runs
     from auxrnn.build import count_weights
-    from auxrnn.findings import look_at
-    from auxrnn.report.records import read_events
+    from auxrnn.findings import look_at, read_progress
     from auxrnn.report.run_pages import RunFacts, write_run_page
 
     trained = runs.load_run(run)
     environment = runs.read_environment(run)
     made_by = shlex.join(["auxrnn", *sys.argv[1:]])
-    events = read_events(run)
+    events = read_progress(run)
     facts = RunFacts(str(run), trained.config, count_weights(trained.network), events, environment, made_by)
     page = write_run_page(out or run / "index.html", run=facts, found=look_at(run, split, data_dir=data_dir))
     print_json({"page": str(page)}) if json else print(page)
@@ -139,7 +138,7 @@ def board(
     if not runs:
         raise UsageError("RUNS is missing; name run folders or a folder of runs: auxrnn board runs")
     if not 0 < every <= LONGEST_WAIT:
-        raise UsageError(f"every is {every:g}; it must be above 0 and at most {LONGEST_WAIT} seconds")
+        raise UsageError(f"--every is {every:g}; it must be above 0 and at most {LONGEST_WAIT} seconds")
     try:
         from auxrnn.report.board import find_runs, log_run
     except ImportError as error:
@@ -166,28 +165,28 @@ def _serve(logdir: Path, update: Callable[[], int], *, port: int | None, every: 
     import threading
 
     words = ["--logdir", str(logdir), "--reload_interval", "5", *(["--port", str(port)] if port is not None else [])]
-    # Its other messages are of no use to who only wants to look.
-    server = subprocess.Popen(  # noqa: S603 - fixed words
-        [sys.executable, "-m", "tensorboard.main", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "tensorboard.main", *words]
     said: list[str] = []
 
     def listen() -> None:
+        # Its messages are of no use to who only wants to look, but for the address and the last one if it fails.
         for line in server.stderr or ():
             said.append(line.strip())
             if found := re.search(r"http://\S+", line):
                 print(found[0], flush=True)
                 say("open this address in a browser; Ctrl-C ends TensorBoard")
 
-    threading.Thread(target=listen, daemon=True).start()
-    try:
-        while server.poll() is None:
-            update()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(every)
-    except KeyboardInterrupt:
-        return
-    finally:
-        server.terminate()
-        server.wait()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - fixed words
+        listener = threading.Thread(target=listen)
+        listener.start()
+        try:
+            while server.poll() is None:
+                update()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    server.wait(every)
+        except KeyboardInterrupt:
+            return
+        finally:
+            server.terminate()
+            listener.join()
     raise RunError(f"TensorBoard ended: {said[-1] if said else 'it said nothing'}")

@@ -22,6 +22,7 @@ from auxrnn.report.records import Reconstructions
 from auxrnn.report.results import Line, LineChart, Picture, make_point
 
 Events = Sequence[Mapping[str, Any]]
+Place = tuple[int | float, int | float]
 CURVES = {
     "accuracy": ("Accuracy while training", "accuracy, %", ("train_accuracy",)),
     "loss": ("Loss while training", "cross-entropy", ("train_loss", "supervised_loss")),
@@ -189,7 +190,7 @@ def find_differences(config: RunConfig) -> tuple[str, list[tuple[str, Any, Any]]
     return min(candidates, key=lambda candidate: len(candidate[1]))
 
 
-def read_curve(events: Events, names: Sequence[str], *, is_by_time: bool = False) -> list[tuple[float, float]]:
+def read_curve(events: Events, names: Sequence[str], *, is_by_time: bool = False) -> list[Place]:
     """Return the points of a curve under the first of some names that there is, by updates or by minutes."""
     x_name, unit = ("seconds", 60) if is_by_time else ("total_step", 1)
     for kind in ("evaluation", "train"):
@@ -200,7 +201,7 @@ def read_curve(events: Events, names: Sequence[str], *, is_by_time: bool = False
     return []
 
 
-def make_line(title: str, points: Sequence[tuple[float, float]]) -> tuple[Line, ...]:
+def make_line(title: str, points: Sequence[Place]) -> tuple[Line, ...]:
     """Return the line through some points; none without any."""
     return (Line(title, tuple(make_point(x, [y]) for x, y in points)),) if points else ()
 
