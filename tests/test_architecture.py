@@ -23,7 +23,7 @@ ALLOWED_BESIDE_BPTT = {
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/optimizers.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
     "bench.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),
-    "experiments/remembering.py": ({"inference_mode"}, "pictures of rebuilt images need no graph"),
+    "findings.py": ({"inference_mode"}, "pages of finished runs need no graph"),
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "core", "base", "manager", "handler", "tools"}
 PICKLING_MODULES = {"pickle", "cPickle", "dill", "joblib", "cloudpickle", "shelve", "marshal"}

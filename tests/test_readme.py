@@ -58,6 +58,18 @@ def test_the_commands_of_the_readme_run_in_their_order(folder):
     assert (experiment[1], experiment[2] in EXPERIMENTS) == ("reproduce", True)
 
 
+def test_the_commands_of_the_page_on_looking_run_in_their_order(folder, monkeypatch):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    for run in ("runs/first", "runs/second"):
+        call("train", "digits", "--out", run, *SMALLER)
+    for _auxrnn, name, *words in shown(PAGES["looking.md"]):
+        # Without --once it would serve until it is stopped.
+        more = {"train": SMALLER, "board": ["--once"]}.get(name, [])
+        result = call(name, *words, *(word for word in more if word not in words))
+        assert result.code == 0, result.err
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_the_site_exists_and_its_training_settings_are_legal(page):
     for words in shown(PAGES[page]) + mentioned(PAGES[page]):

@@ -107,6 +107,8 @@ class TrainedRun(NamedTuple):
     card: ModelCard
     network: Trainable
     weights: Weights = "final"
+    temperature: float = 1.0
+    """What logits are divided by, so that probabilities are as often right as they say."""
 
 
 def settle(config: RunConfig) -> RunConfig:
@@ -413,6 +415,17 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
         "lstm": describe_kernel(),
         "commit": _find_commit(),
     }
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Return the versions, the machine and the commit that a run was begun with; nothing of a run that kept none."""
+    path = folder / ENVIRONMENT
+    if not path.exists() and ENVIRONMENT not in read_sums(folder):
+        return {}
+    try:
+        return dict(json.loads(read_checked(path)))
+    except MISREAD as error:
+        raise damaged(path) from error
 
 
 def compare_environment(config: RunConfig, folder: Path) -> str:

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from auxrnn import runs
 from auxrnn.auxiliary import Reconstruct
-from auxrnn.bptt import states_at
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, in_order
 from auxrnn.experiments.jobs import Folders, Job
 from auxrnn.files import write_aside
+from auxrnn.findings import rebuild as rebuild_segments
+from auxrnn.findings import to_pictures
 from auxrnn.models.network import Network
 from auxrnn.report.records import MemoryErrors, Reconstructions, read_record
-from auxrnn.structs import Segments
 
 NUM_PICTURES = 8
 
@@ -53,29 +53,16 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
     return shown
 
 
-@torch.inference_mode()
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
     """Return what the r-LSTM of a run reconstructs of each image from its state at that image's anchor."""
-    _, card, network, _ = runs.load_run(run_folder)
+    trained = runs.load_run(run_folder)
+    network, form = trained.network, trained.card.format
     assert isinstance(network, Network)
-    objective = network.objective
-    assert isinstance(objective, Reconstruct)
-    assert isinstance(card.format, ImageFormat)
-    height, width = card.format.size
+    assert isinstance(network.objective, Reconstruct)
+    assert isinstance(form, ImageFormat)
     (batch,) = in_order(images, len(anchor_K))
-    length_K = torch.full_like(anchor_K, objective.geometry.segment_length)
-    segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length_K, length_K)
-    (state,) = states_at(network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)])
-    rebuilt_KSD = objective.generate(network.encoder, batch, segments, state)
-    is_reversed = objective.order == "reversed"
-    return Reconstructions(
-        image_KT=batch.x_BT[:, :, 0].numpy(),
-        anchor_K=anchor_K.numpy(),
-        reconstruction_KS=(rebuilt_KSD.flip(1) if is_reversed else rebuilt_KSD)[:, :, 0].numpy(),
-        is_reversed=is_reversed,
-        height=height,
-        width=width,
-    )
+    is_reversed = network.objective.order == "reversed"
+    return to_pictures(rebuild_segments(network, batch, anchor_K), batch, form.size, is_reversed=is_reversed)
 
 
 def find_mean_image(train: Split) -> Float[np.ndarray, " T"]:

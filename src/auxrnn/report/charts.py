@@ -76,7 +76,8 @@ def to_svg(figure: Figure, *, name: str) -> str:
     figure.patch.set_visible(False)
     with matplotlib.rc_context(theme.STYLE | {"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    svg = buffer.getvalue()
+    # Equal images have equal ids, which nothing refers to.
+    svg = re.sub(r'(<image [^>]*?) id="[^"]*"', r"\1", buffer.getvalue())
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg[svg.index("<svg") :])
     return theme.follow_scheme(svg)
 

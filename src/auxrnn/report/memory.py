@@ -24,7 +24,7 @@ from auxrnn.report.results import LineChart
 PIXEL_COLORS = LinearSegmentedColormap.from_list("pixels", ["#ffffff", "#8b97a8", "#101b2d"])
 ERROR_COLORS = LinearSegmentedColormap.from_list("errors", ["#ffffff", "#d98aa8", "#7d0f3f"])
 UNREAD_ALPHA = 0.3
-PARTS = ("digit", "segment", "reconstructed", "error")
+PARTS = ("image", "segment", "reconstructed", "error")
 LABEL_WIDTH = 110.0
 
 

@@ -19,7 +19,19 @@ from auxrnn.config import RunConfig, to_flags
 from auxrnn.files import write_aside
 from auxrnn.report import theme
 from auxrnn.report.records import MemoryErrors, Reconstructions
-from auxrnn.report.results import BarChart, Line, LineChart, Outcome, describe_duration, describe_number, make_point
+from auxrnn.report.results import (
+    BarChart,
+    Line,
+    LineChart,
+    Outcome,
+    Picture,
+    describe_duration,
+    describe_number,
+    make_point,
+)
+
+VISIBLE = {"\n": "\u21b5", "\r": "\u21b5", "\t": "\u21e5"}
+"""What stands for a character that would leave its line."""
 
 
 class DemoRow(NamedTuple):
@@ -85,7 +97,7 @@ def write_demo_page(
         pretraining=max(row.config.schedule.pretrain_steps or 0 for row in rows),
     )
     shares = [row.accuracy / 100 for row in rows]
-    text = _load_template("demo.html").render(
+    text = load_template("demo.html").render(
         rows=rows,
         facts=facts,
         standard_error=max(100 * math.sqrt(share * (1 - share) / facts.test_examples) for share in shares),
@@ -102,18 +114,19 @@ def write_results_page(
 ) -> Path:
     """Write the page and return its path; without reconstructions it has no section on what the network remembers."""
     errors = reconstructions and reconstructions.measure(np.zeros_like(reconstructions.image_KT[0]))
-    page = _load_template("results.html")
+    page = load_template("results.html")
     write_aside(path, page.render(outcomes=outcomes, made=made, reconstructions=reconstructions, errors=errors))
     return path
 
 
 def outcome_markdown(outcome: Outcome) -> str:
     """Return everything about a table or figure that is text, under a heading of the second level."""
-    return _load_template("outcome.md").render(outcome=outcome)
+    return load_template("outcome.md").render(outcome=outcome)
 
 
 @cache
-def _load_template(name: str) -> Template:
+def load_template(name: str) -> Template:
+    """Return one of the templates of this package, with what all of them can draw and say."""
     environment = Environment(
         loader=PackageLoader("auxrnn.report"),
         autoescape=select_autoescape(),
@@ -124,17 +137,20 @@ def _load_template(name: str) -> Template:
     )
     environment.globals["shades"] = theme.SHADES
     filters = {"draw": _draw, "duration": describe_duration, "number": describe_number, "series": theme.series}
+    filters |= {"letter": lambda letter: VISIBLE.get(letter, letter)}
     environment.filters |= filters
     return environment.get_template(name)
 
 
-def _draw(drawn: LineChart | BarChart | Reconstructions, name: str, size: str) -> Markup:
+def _draw(drawn: LineChart | BarChart | Reconstructions | Picture, name: str, size: str) -> Markup:
     """Return a chart, or what a network remembers, as SVG of the size "wide" or "narrow"."""
     from auxrnn.report import charts, memory  # noqa: PLC0415 - matplotlib is slow to import
 
     width = charts.WIDE if size == "wide" else charts.NARROW
     if isinstance(drawn, Reconstructions):
         figure = memory.memory_figure(drawn, width=width)
+    elif isinstance(drawn, Picture):
+        figure = drawn.make(width)
     else:
         figure = charts.chart_figure(drawn, width=width)
     return Markup(charts.to_svg(figure, name=f"{name}-{size}"))  # noqa: S704 - matplotlib escapes its texts

@@ -3,9 +3,9 @@
 Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from auxrnn.report.records import RunRecord
 
@@ -127,6 +127,13 @@ class LineChart(NamedTuple):
     """A number that lines are compared with, under its title."""
     pretraining: int = 0
     """Where the shaded part of the updates ends that are made without labels."""
+
+
+class Picture(NamedTuple):
+    """Anything else that is drawn."""
+
+    make: Callable[[float], Any]
+    """Returns the figure in a width in pixels; what draws it is slow to import, so it is not named here."""
 
 
 class BarChart(NamedTuple):

@@ -1,0 +1,192 @@
+"""`auxrnn show`, `auxrnn compare` and `auxrnn board`: finished and running trainings, looked at."""
+
+import contextlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
+from auxrnn.cli.using import FinishedRun
+from auxrnn.config import SplitName
+from auxrnn.errors import RunError, UsageError
+from auxrnn.files import expand
+
+LONGEST_WAIT = 3600
+DataDir = Annotated[
+    Path | None, Parameter(help="Folder that holds the dataset's files, if they have moved since the training.")
+]
+
+
+@command(USE)
+def show(
+    run: FinishedRun,
+    *,
+    out: Path | None = None,
+    split: SplitName = "test",
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Build one HTML page of a finished run.
+
+    It shows the result, learning curves, confused classes, how far the probabilities can be trusted, and the settings;
+    of a recurrent network also when in the sequence it makes up its mind, and of an r-LSTM what it remembers. The page
+    opens offline and needs no other file.
+
+    Args:
+        out: File to write (default: RUN/index.html).
+        split: Split of the dataset to classify.
+
+    Examples:
+        auxrnn show runs/mnist14
+        auxrnn show runs/mnist14 --out page.html --split validation
+    """
+    from auxrnn import runs
+    from auxrnn.build import count_weights
+    from auxrnn.findings import look_at, read_progress
+    from auxrnn.report.run_pages import RunFacts, write_run_page
+
+    trained = runs.load_run(run)
+    environment = runs.read_environment(run)
+    made_by = shlex.join(["auxrnn", *sys.argv[1:]])
+    events = read_progress(run)
+    facts = RunFacts(str(run), trained.config, count_weights(trained.network), events, environment, made_by)
+    page = write_run_page(out or run / "index.html", run=facts, found=look_at(run, split, data_dir=data_dir))
+    print_json({"page": str(page)}) if json else print(page)
+
+
+@command(USE, words="RUN RUN...")
+def compare(
+    *runs: Path,
+    out: Path = Path("compare.html"),
+    split: SplitName = "test",
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Build one HTML page that compares finished runs.
+
+    It shows their curves over each other, what differs in their settings, and accuracies with confidence intervals.
+    Runs that were tested on the same sequences are also compared on these one by one (McNemar's test).
+
+    Args:
+        runs: Run folders of two or more finished runs.
+        out: File to write.
+        split: Split of the dataset to classify.
+
+    Examples:
+        auxrnn compare runs/first runs/second
+        auxrnn compare runs/seed0 runs/seed1 runs/seed2 --out seeds.html --json
+    """
+    if len(dict.fromkeys(runs)) < max(2, len(runs)):
+        raise UsageError("name two or more different runs to compare: auxrnn compare runs/first runs/second")
+    from auxrnn.findings import read_answers
+    from auxrnn.report.comparisons import find_differing, make_pairs, write_comparison_page
+
+    compared = [read_answers(run, split, data_dir=data_dir) for run in runs]
+    if len({run.name for run in runs}) == len(runs):
+        compared = [each._replace(title=run.name) for run, each in zip(runs, compared, strict=True)]
+    page = write_comparison_page(out, runs=compared, split=split, command=shlex.join(["auxrnn", *sys.argv[1:]]))
+    pairs = make_pairs(compared)
+    if json:
+        scores = [
+            {"run": each.title, "accuracy": each.accuracy, "interval": each.interval, "examples": len(each.is_right)}
+            for each in compared
+        ]
+        found = {"pairs": [pair._asdict() for pair in pairs], "differences": find_differing(compared)}
+        print_json({"page": str(page), "runs": scores} | found)
+        return
+    for each in compared:
+        low, high = each.interval
+        print(f"{each.title}  accuracy {each.accuracy:.1f} % (95 % interval {low:.1f} to {high:.1f})")
+    for pair in pairs:
+        counts = f"{pair.only_first} and {pair.only_second} right alone"
+        print(f"{pair.first} and {pair.second}: {counts}, p = {pair.p_value:.3g}")
+    if any(each.examples != compared[0].examples for each in compared):
+        say("some were tested on other sequences than the first: compare the curves of those only")
+    print(page)
+
+
+@command(USE, words="RUNS...")
+def board(
+    *runs: Path,
+    logdir: Path | None = None,
+    port: int | None = None,
+    once: Flag = False,
+    every: float = 2.0,
+) -> None:
+    """Follow runs in TensorBoard, also while they train.
+
+    Writes event files from the metrics of the runs and starts TensorBoard on them; Ctrl-C ends both. Called again, it
+    adds what is new; nothing is logged twice. Needs the extra board: pip install 'auxrnn[board]'.
+
+    Args:
+        runs: Run folders, or folders of runs; new runs in these are found while it works.
+        logdir: Folder for the event files (default: one in the cache, the same for the same runs).
+        port: Port of TensorBoard's server (default: the first that is free from 6006 on).
+        once: Only write the event files, and end.
+        every: Seconds between two looks at the runs.
+
+    Examples:
+        auxrnn board runs
+        auxrnn board runs/first runs/second --logdir events --once
+    """
+    if not runs:
+        raise UsageError("RUNS is missing; name run folders or a folder of runs: auxrnn board runs")
+    if not 0 < every <= LONGEST_WAIT:
+        raise UsageError(f"--every is {every:g}; it must be above 0 and at most {LONGEST_WAIT} seconds")
+    try:
+        from auxrnn.report.board import find_runs, log_run
+    except ImportError as error:
+        raise UsageError("auxrnn board needs TensorBoard; pip install 'auxrnn[board]'") from error
+    from auxrnn.files import digest, user_cache
+
+    known_as = digest("\0".join(str(run.absolute()) for run in runs))[:16]
+    place = user_cache() / "board" / known_as if logdir is None else expand(logdir)
+
+    def update() -> int:
+        return sum(log_run(run, place / name) for name, run in find_runs(runs).items())
+
+    if not find_runs(runs):
+        raise UsageError(f"there are no runs in {', '.join(map(str, runs))}; give folders that `auxrnn train` made")
+    say(f"{update():,} events written to {place}")
+    if once:
+        print(place)
+    else:
+        _serve(place, update, port=port, every=every)
+
+
+def _serve(logdir: Path, update: Callable[[], int], *, port: int | None, every: float) -> None:
+    """Run TensorBoard in a process of its own and keep its events up to date, until either ends."""
+    import threading
+
+    words = ["--logdir", str(logdir), "--reload_interval", "5", *(["--port", str(port)] if port is not None else [])]
+    command = [sys.executable, "-m", "tensorboard.main", *words]
+    said: list[str] = []
+
+    def listen() -> None:
+        # Its messages are of no use to who only wants to look, but for the address and the last one if it fails.
+        for line in server.stderr or ():
+            said.append(line.strip())
+            if found := re.search(r"http://\S+", line):
+                print(found[0], flush=True)
+                say("open this address in a browser; Ctrl-C ends TensorBoard")
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - fixed words
+        listener = threading.Thread(target=listen)
+        listener.start()
+        try:
+            while server.poll() is None:
+                update()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    server.wait(every)
+        except KeyboardInterrupt:
+            return
+        finally:
+            server.terminate()
+            listener.join()
+    raise RunError(f"TensorBoard ended: {said[-1] if said else 'it said nothing'}")

@@ -1,0 +1,224 @@
+"""What finished runs have learned, as plain numbers for their pages: answers, when they come, and what is remembered.
+
+Adds `N`, the sequences that are looked at, `P`, places along each of them, and `K`, the segments that are rebuilt.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from auxrnn import runs
+from auxrnn.auxiliary import Reconstruct, find_targets, gather_tokens
+from auxrnn.bptt import CHUNK, states_at
+from auxrnn.build import count_weights
+from auxrnn.config import SplitName
+from auxrnn.data.formats import Format, TextFormat
+from auxrnn.data.images import ImageFormat
+from auxrnn.data.sequences import Split, by_length, in_order
+from auxrnn.files import damaged, digest
+from auxrnn.models.network import Network
+from auxrnn.report.comparisons import Compared
+from auxrnn.report.records import Reconstructions, read_events
+from auxrnn.report.run_pages import Answers, Course, Findings, Remembered, ShownSegment, find_settings
+from auxrnn.structs import RNNState, Segments, SequenceBatch
+from auxrnn.training.calibration import expected_calibration_error, measure_reliability
+from auxrnn.training.evaluate import predict_logits
+
+NUM_PLACES, NUM_SHOWN, BATCH_SIZE = 16, 8, 64
+MOST_SEQUENCES, MOST_STEPS, FEWEST_SEQUENCES, MOST_REBUILT = 2000, 3_000_000, 50, 200
+"""How much of a split is read for a page, so that it takes seconds to a minute."""
+
+
+def look_at(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Findings:
+    """Return what a finished run shows on one of its splits: of a large one, on sequences spread evenly over it."""
+    trained = runs.load_run(folder)
+    network = trained.network
+    whole = runs.load_split(folder, split, data_dir=data_dir)
+    most = min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, int(MOST_STEPS / whole.length_N.mean())))
+    examples = _spread(whole, most)
+    examples = examples.select(by_length(examples))
+    label_N = torch.from_numpy(examples.label_N)
+    course = None
+    if isinstance(network, Network):
+        share_P = torch.linspace(1 / NUM_PLACES, 1, NUM_PLACES, dtype=torch.float64)
+        logits_NPC = torch.cat([read_along(network, batch, share_P) for batch in in_order(examples, BATCH_SIZE)])
+        logits_NC = logits_NPC[:, -1]
+        accuracy_P = 100 * (logits_NPC.argmax(dim=2) == label_N[:, None]).double().mean(dim=0)
+        num_steps = int(examples.length_N[0]) if (examples.length_N == examples.length_N[0]).all() else None
+        x_P = 100 * share_P if num_steps is None else find_steps(torch.tensor([num_steps]), share_P)[0]
+        course = Course(dict(zip(x_P.tolist(), accuracy_P.tolist(), strict=True)), num_steps)
+    else:
+        logits_NC = predict_logits(network, in_order(examples, BATCH_SIZE))
+    answers = _find_answers(logits_NC, label_N, trained)
+    remembered = rebuild_some(network, trained.card, whole) if isinstance(network, Network) else None
+    return Findings(split, whole.num_examples, answers, course, remembered)
+
+
+def read_progress(folder: Path) -> list[dict[str, Any]]:
+    """Return the events of a finished run, among which there are evaluations."""
+    events = read_events(folder)
+    if not any(event["event"] == "evaluation" for event in events):
+        raise damaged(folder / runs.METRICS)
+    return events
+
+
+def read_answers(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Compared:
+    """Return which sequences of a split a finished run classifies correctly, and what it may be compared by."""
+    trained = runs.load_run(folder)
+    config, examples = trained.config, runs.load_split(folder, split, data_dir=data_dir)
+    order_N = by_length(examples)
+    logits_NC = predict_logits(trained.network, in_order(examples.select(order_N), BATCH_SIZE))
+    answer_N = np.empty(len(order_N), dtype=np.int64)
+    answer_N[order_N] = logits_NC.argmax(dim=1).numpy()
+    settings = {name: value for name, value in find_settings(config).items() if name not in runs.WITHOUT_EFFECT}
+    # Data that has changed since a run began is refused, so the same place means the same data.
+    place = f"{config.data.data} {config.data.test_data} {config.data.length} {trained.card.class_names}"
+    examples_digest = digest(place.encode() + examples.row_N.tobytes() + examples.label_N.tobytes())
+    right_N = (answer_N == examples.label_N).tolist()
+    return Compared(
+        str(folder), settings, count_weights(trained.network), read_progress(folder), examples_digest, right_N
+    )
+
+
+def _spread(split: Split, most: int) -> Split:
+    """Return at most so many examples, evenly spread: files are often sorted by class."""
+    return split.select(np.unique(np.linspace(0, split.num_examples - 1, most).astype(np.int64)))
+
+
+def _find_answers(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], trained: runs.TrainedRun) -> Answers:
+    num_classes = logits_NC.shape[1]
+    pairs = torch.bincount(label_N * num_classes + logits_NC.argmax(dim=1), minlength=num_classes**2)
+    temperatures = (1.0, trained.temperature) if trained.temperature != 1 else (1.0,)
+    probabilities = [(logits_NC / temperature).softmax(dim=1) for temperature in temperatures]
+    return Answers(
+        trained.card.class_names,
+        pairs.reshape(num_classes, num_classes).tolist(),
+        measure_reliability(probabilities[-1], label_N),
+        [expected_calibration_error(each, label_N) for each in probabilities],
+        trained.temperature,
+    )
+
+
+def find_steps(length_B: Int[Tensor, " B"], share_P: Float[Tensor, " P"]) -> Int[Tensor, "B P"]:
+    """Return how many steps each share of a sequence is, at least one."""
+    return (length_B[:, None] * share_P - 1e-9).ceil().long().clamp(min=1)
+
+
+@torch.inference_mode()
+def read_along(network: Network, batch: SequenceBatch, share_P: Float[Tensor, " P"]) -> Float[Tensor, "B P C"]:
+    """Return the logits after each share of the steps of each sequence, from one pass over them."""
+    (num_rows, num_columns), steps_BP = batch.x_BT.shape[:2], find_steps(batch.length_B, share_P)
+    first_B = torch.zeros(num_rows, dtype=torch.long) if batch.first_B is None else batch.first_B
+    column_BP, state = first_B[:, None] + steps_BP - 1, network.encoder.initial_state(num_rows)
+    hidden_size = state.h_LBH.shape[2]
+    last_BPH = state.h_LBH.new_zeros(*steps_BP.shape, hidden_size)
+    total_BPH, total_BH = last_BPH.clone(), last_BPH[:, 0].clone()
+    for start in range(0, num_columns, CHUNK):
+        part_BS = batch.x_BT[:, start : start + CHUNK]
+        begin_B = (first_B - start).clamp(0, part_BS.shape[1])
+        h_BSH, state = network.encoder(part_BS, state, begin_B=begin_B)
+        is_read_BS = torch.arange(part_BS.shape[1]) >= begin_B[:, None]
+        total_BSH = total_BH[:, None] + torch.where(is_read_BS[:, :, None], h_BSH, 0.0).cumsum(dim=1)
+        total_BH = total_BSH[:, -1]
+        row_M, place_M = ((column_BP >= start) & (column_BP < start + CHUNK)).nonzero(as_tuple=True)
+        column_M = column_BP[row_M, place_M] - start
+        last_BPH[row_M, place_M] = h_BSH[row_M, column_M]
+        total_BPH[row_M, place_M] = total_BSH[row_M, column_M]
+    last_1MH, mean_MH = last_BPH.reshape(1, -1, hidden_size), (total_BPH / steps_BP[:, :, None]).flatten(0, 1)
+    logits_MC = network.classify(RNNState(last_1MH, last_1MH), mean_BH=mean_MH if network.readout == "mean" else None)
+    return logits_MC.reshape(*steps_BP.shape, -1)
+
+
+class Rebuilt(NamedTuple):
+    """Segments that an r-LSTM rebuilt from its state at their last step, in the order in which they were read."""
+
+    segments: Segments
+    true: list[Shaped[np.ndarray, "S *D"]]
+    rebuilt: list[Shaped[np.ndarray, "S *D"]]
+
+
+@torch.inference_mode()
+def rebuild(network: Network, batch: SequenceBatch, anchor_K: Int[Tensor, " K"]) -> Rebuilt:
+    """Rebuild the segment before an anchor of each sequence; of the true segment, what had to be predicted."""
+    objective = network.objective
+    assert isinstance(objective, Reconstruct)
+    length_K = (batch.length_B - 1).clamp(max=objective.geometry.segment_length)
+    segments = Segments(torch.arange(len(anchor_K)), anchor_K, anchor_K - length_K, length_K)
+    (state,) = states_at(
+        network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)], first_B=batch.first_B
+    )
+    rebuilt_KS = objective.generate(network.encoder, batch, segments, state)
+    _, target_KS = gather_tokens(batch, segments, order=objective.order)
+    is_target_KS, step = find_targets(segments), -1 if objective.order == "reversed" else 1
+    true, rebuilt = (
+        [row_S[is_in_S].numpy()[::step] for row_S, is_in_S in zip(each_KS, is_target_KS, strict=True)]
+        for each_KS in (target_KS, rebuilt_KS)
+    )
+    return Rebuilt(segments, true, rebuilt)
+
+
+def to_pictures(found: Rebuilt, batch: SequenceBatch, size: tuple[int, int], *, is_reversed: bool) -> Reconstructions:
+    """Return rebuilt segments of gray images of a height and width as parts of these."""
+    rebuilt_KS, anchor_K = np.stack(found.rebuilt)[:, :, 0], found.segments.anchor_M.numpy()
+    return Reconstructions(batch.x_BT[:, :, 0].numpy(), anchor_K, rebuilt_KS, is_reversed, *size)
+
+
+def rebuild_some(network: Network, card: runs.ModelCard, whole: Split) -> Remembered | None:
+    """Return segments that an r-LSTM rebuilds, those of different classes first; None of any other network.
+
+    Anchors go from the first with a whole segment behind it to the end of the sequence, again and again.
+    """
+    examples = whole.select(np.flatnonzero(whole.length_N > 1))
+    if not isinstance(network.objective, Reconstruct) or not examples.num_examples:
+        return None
+    examples = _by_turns(_spread(examples, MOST_REBUILT))
+    (batch,) = in_order(examples, examples.num_examples)
+    last_K, share_K = batch.length_B - 1, torch.arange(examples.num_examples) % NUM_SHOWN / (NUM_SHOWN - 1)
+    length_K = last_K.clamp(max=network.objective.geometry.segment_length)
+    found = rebuild(network, batch, length_K + ((last_K - length_K) * share_K).long())
+    is_reversed, form, names = network.objective.order == "reversed", card.format, card.class_names
+    shown = [
+        _show(found, row, names[label], form, is_reversed=is_reversed)
+        for row, label in enumerate(examples.label_N[:NUM_SHOWN].tolist())
+    ]
+    images = None
+    if isinstance(form, ImageFormat) and form.permutation is None and form.channels == 1:
+        few = batch.head(NUM_SHOWN)
+        images = to_pictures(
+            rebuild(network, few, found.segments.anchor_M[:NUM_SHOWN]), few, form.size, is_reversed=is_reversed
+        )
+    return Remembered(shown, images, _score(found), examples.num_examples, is_reversed)
+
+
+def _by_turns(split: Split) -> Split:
+    """Return the same examples, one of each class first."""
+    _, first = np.unique(split.label_N, return_index=True)
+    rest = np.setdiff1d(np.arange(split.num_examples), first)
+    return split.select(np.concatenate([first, rest]).astype(np.int64))
+
+
+def _score(found: Rebuilt) -> tuple[float, float]:
+    """Return how good rebuilt segments are, and the best constant: percent of right tokens, or mean squared errors."""
+    true, rebuilt = np.concatenate(found.true), np.concatenate(found.rebuilt)
+    if np.issubdtype(true.dtype, np.integer):
+        return 100 * float((rebuilt == true).mean()), 100 * float((true == np.bincount(true).argmax()).mean())
+    return float(np.square(rebuilt - true).mean()), float(np.square(true.mean(axis=0) - true).mean())
+
+
+def _show(found: Rebuilt, row: int, title: str, form: Format, *, is_reversed: bool) -> ShownSegment:
+    # The one step that was given is not shown: the last one, or the first.
+    first, anchor = (int(steps_M[row]) + 1 for steps_M in (found.segments.start_M, found.segments.anchor_M))
+    parts = [part[row] for part in (found.true, found.rebuilt)]
+    spelled = [_spell(part, form) for part in parts] if isinstance(form, TextFormat) else parts
+    return ShownSegment(title, first + (0 if is_reversed else 1), anchor, *spelled)
+
+
+def _spell(token_S: Int[np.ndarray, " S"], form: TextFormat) -> tuple[str, ...]:
+    """Return the characters of tokens in the order in which people read; a box stands for those without one."""
+    letters = "".join(map(chr, range(128))) if form.alphabet is None else form.alphabet
+    found = [letters[token] if token < len(letters) else "\u25a1" for token in token_S.tolist()]
+    return tuple(found[::-1] if form.is_backward else found)

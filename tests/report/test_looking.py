@@ -1,0 +1,285 @@
+"""`auxrnn show`, `compare` and `board` on small runs, and the numbers behind their pages."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+import torch
+from browser import CHROMIUM, visit
+from markup import parse
+
+from auxrnn import runs
+from auxrnn.auxiliary import Geometry, Reconstruct, TokenLoss
+from auxrnn.data.sequences import by_length, in_order
+from auxrnn.findings import find_steps, look_at, read_along, rebuild
+from auxrnn.models.cells.gru import GRU
+from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.urnn import URNN
+from auxrnn.models.decoder import Decoder, feed_vector
+from auxrnn.models.encoder import Encoder, Head, VectorEmbedding
+from auxrnn.models.network import Network
+from auxrnn.report.run_pages import Course
+from auxrnn.structs import SequenceBatch
+from auxrnn.training.evaluate import predict_logits
+from command import TWO_AND_TWO, call, files_below, train
+from own_data import write_csv, write_ts
+
+RECONSTRUCT = ["--objective", "reconstruct", *TWO_AND_TWO]
+PLAIN = ["--train-steps", "2"]
+KINDS = {
+    "digits": RECONSTRUCT,
+    "pixels": [*RECONSTRUCT, "--validation-fraction", "0.2"],
+    "gru": ["--model", "gru", *PLAIN],
+    "predict": ["--objective", "predict", *TWO_AND_TWO],
+    "cnn": ["--model", "conv_rnn", *PLAIN, "--pad-to", "60", "--batch-size", "8", "--threads", "1"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tiny runs of every kind."""
+    folder = tmp_path_factory.mktemp("runs")
+    texts, series = write_csv(folder / "texts.csv"), write_ts(folder)
+    for name in ("digits", "gru", "predict"):
+        train(folder / name, *KINDS[name])
+    train(folder / "texts", *KINDS["pixels"], data=texts)
+    train(folder / "series", *RECONSTRUCT, "--train-examples", "20", data=series)
+    result = call("train", texts, *KINDS["cnn"], "--out", folder / "cnn")
+    assert result.code == 0, result.err
+    return folder
+
+
+def show(run, *words, out):
+    result = call("show", run, "--out", out, *words)
+    assert result.code == 0, result.err
+    return out.read_text()
+
+
+@pytest.mark.parametrize("readout", ["last", "mean"])
+@pytest.mark.parametrize("cell", [LSTM, GRU, IRNN, URNN])
+def test_reading_along_gives_what_reading_each_part_alone_gives(cell, readout):
+    torch.manual_seed(0)
+    encoder = Encoder(VectorEmbedding(2, embedding_size=3), cell=cell(3, hidden_size=5, num_layers=2))
+    num_inputs = encoder.cell.output_size * (2 if readout == "mean" else 1)
+    head = Head(num_inputs, head_size=4, output_size=3, drop_connect=0.0)
+    network = Network(encoder, classifier=head, objective=None, readout=readout).double()
+    # Longer than what is read at a time, and of different lengths.
+    length_B, num_columns = torch.tensor([600, 3, 257]), 600
+    x_BTD = torch.randn(3, num_columns, 2, dtype=torch.float64)
+    batch = SequenceBatch(x_BTD, torch.zeros(3, dtype=torch.long), num_columns - length_B)
+    share_P = torch.linspace(0.2, 1, 5, dtype=torch.float64)
+    logits_BPC = read_along(network, batch, share_P)
+    steps_BP = find_steps(length_B, share_P)
+    for row, length in enumerate(length_B.tolist()):
+        x_TD = x_BTD[row, num_columns - length :]
+        for place, steps in enumerate(steps_BP[row].tolist()):
+            alone = network.logits(SequenceBatch(x_TD[None, :steps], batch.label_B[:1]))
+            torch.testing.assert_close(logits_BPC[row, place], alone[0], rtol=1e-9, atol=1e-9)
+
+
+def test_a_share_of_the_steps_is_rounded_up_and_at_least_one():
+    share_P = torch.linspace(0.1, 1, 10, dtype=torch.float64)
+    assert find_steps(torch.tensor([10, 3]), share_P).tolist() == [
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        [1, 1, 1, 2, 2, 2, 3, 3, 3, 3],
+    ]
+
+
+@pytest.mark.parametrize("order", ["reversed", "forward"])
+def test_the_true_part_of_a_rebuilt_segment_is_what_was_read_before_the_anchor(order):
+    torch.manual_seed(0)
+    embedding = VectorEmbedding(1, embedding_size=3)
+    output = Head(4, head_size=0, output_size=1, drop_connect=0.0)
+    decoder = Decoder(LSTM(3, hidden_size=4, num_layers=1), head=output, feedback=feed_vector)
+    objective = Reconstruct(
+        decoder,
+        token_loss=TokenLoss(is_token=False),
+        geometry=Geometry(1, 4),
+        placement="immediate",
+        order=order,
+        window=2,
+    )
+    head = Head(4, head_size=0, output_size=2, drop_connect=0.0)
+    network = Network(
+        Encoder(embedding, cell=LSTM(3, hidden_size=4, num_layers=1)), classifier=head, objective=objective
+    )
+    x_BTD = torch.arange(20.0).reshape(2, 10, 1)
+    batch = SequenceBatch(x_BTD, torch.zeros(2, dtype=torch.long), torch.tensor([0, 7]))
+    found = rebuild(network, batch, torch.tensor([6, 2]))
+    given = {"reversed": ([2, 3, 4, 5], [17, 18]), "forward": ([3, 4, 5, 6], [18, 19])}[order]
+    assert [true[:, 0].tolist() for true in found.true] == [list(map(float, values)) for values in given]
+    assert [len(rebuilt) for rebuilt in found.rebuilt] == [4, 2]
+
+
+def test_the_page_s_answers_are_those_of_evaluate(folder):
+    found = look_at(folder / "series").answers
+    evaluated = json.loads(call("evaluate", folder / "series", "--json").out)
+    assert found.confusion == evaluated["confusion"]
+    assert found.num_examples == evaluated["examples"]
+
+
+def test_at_the_end_of_the_sequence_the_accuracy_is_that_of_evaluate(folder):
+    accuracy = json.loads(call("evaluate", folder / "gru", "--json").out)["accuracy"]
+    course = look_at(folder / "gru").course
+    assert list(course.accuracy) == sorted(course.accuracy)
+    assert list(course.accuracy)[-1] == course.num_steps == 196
+    assert list(course.accuracy.values())[-1] == pytest.approx(accuracy)
+
+
+def test_a_network_that_reads_whole_sequences_has_no_course(folder):
+    trained, test = runs.load_run(folder / "cnn"), runs.load_split(folder / "cnn", "test")
+    found = look_at(folder / "cnn")
+    assert found.course is found.remembered is None
+    logits_NC = predict_logits(trained.network, in_order(test.select(by_length(test)), 64))
+    assert (
+        np.array(found.answers.confusion).sum(axis=0).tolist()
+        == torch.bincount(logits_NC.argmax(dim=1), minlength=2).tolist()
+    )
+
+
+def test_the_turn_is_where_nine_tenths_of_the_gain_are_reached():
+    course = Course({10: 20.0, 20: 30.0, 30: 91.0, 40: 100.0}, 40)
+    assert course.find_turn() == 40
+    assert course._replace(accuracy={10: 20.0, 20: 30.0, 30: 92.0, 40: 100.0}).find_turn() == 30
+    assert course.describe(30) == "step 30 of 40"
+    assert course._replace(num_steps=None).describe(30.0) == "30 % of the sequence"
+
+
+@pytest.mark.parametrize("name", ["digits", "texts", "series", "gru", "predict", "cnn"])
+def test_a_page_shows_what_its_kind_of_run_has(folder, tmp_path, name):
+    text = show(folder / name, out=tmp_path / "page.html")
+    elements = parse(text)
+    assert {"script", "link", "img"}.isdisjoint(elements.tags)
+    assert ("What it remembers" in text) == (name in ("digits", "texts", "series"))
+    assert ("When it makes up its mind" in text) == (name != "cnn")
+    assert ("percent of the sequence" in text) == (name in ("texts", "series"))
+    assert ('class="letters"' in text) == (name == "texts")
+    assert "expected\ncalibration error" in text
+    ids = [value for attribute, value in elements.attributes if attribute == "id"]
+    assert len(ids) == len(set(ids))
+    train_words = KINDS.get(name, RECONSTRUCT)
+    steps = train_words[train_words.index("--train-steps") + 1]
+    assert f'<th scope="row">train_steps</th><td class="ours" data-label="this run">{steps}</td>' in text
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}")
+@pytest.mark.parametrize("name", ["digits", "texts", "series"])
+def test_a_browser_shows_the_page_without_complaint_network_or_overflow(folder, tmp_path, name):
+    show(folder / name, out=tmp_path / "page.html")
+    for width in (390, 1200):
+        found = visit(tmp_path / "page.html", width=width, folder=tmp_path)
+        assert (found.messages, found.resources, found.wide) == ([], [], [])
+        assert found.scroll <= width
+
+
+def test_a_large_split_is_read_in_part_and_the_page_says_so(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("auxrnn.findings.MOST_SEQUENCES", 60)
+    text = show(folder / "digits", out=tmp_path / "page.html")
+    assert "made from 60 of the\n360 sequences of the test split" in text
+
+
+def test_both_calibration_errors_are_shown_of_a_run_with_a_temperature(folder, tmp_path, monkeypatch):
+    load = runs.load_run
+    monkeypatch.setattr(runs, "load_run", lambda *args, **kwargs: load(*args, **kwargs)._replace(temperature=2.5))
+    found = look_at(folder / "digits").answers
+    assert (len(found.calibration_errors), found.temperature) == (2, 2.5)
+    assert "temperature 2.5 that was fitted" in show(folder / "digits", out=tmp_path / "page.html")
+
+
+def test_the_page_in_a_run_disturbs_no_other_command(folder):
+    before = files_below(folder / "gru")
+    assert call("show", folder / "gru").out == f"{folder / 'gru' / 'index.html'}\n"
+    assert set(files_below(folder / "gru")) - set(before) == {"index.html"}
+    for command in ("show", "evaluate", "resume"):
+        assert call(command, folder / "gru").code == 0
+
+
+def test_show_and_compare_refuse_in_one_sentence(folder, tmp_path):
+    for words, sentence in [
+        (("show", tmp_path), "is not a run"),
+        (("show", folder / "digits", "--split", "validation"), "this run has no validation split"),
+        (("show", folder / "digits", "--out", "/proc/nowhere/page.html"), "cannot write"),
+        (("compare", folder / "digits"), "name two or more different runs"),
+        (("compare", folder / "digits", folder / "digits"), "name two or more different runs"),
+        (("board",), "RUNS is missing"),
+        (("board", tmp_path, "--once"), "there are no runs in"),
+        (("board", folder / "nowhere", "--once"), "is not a folder"),
+        (("board", folder, "--every", "0"), "--every is 0"),
+    ]:
+        result = call(*words)
+        assert (result.code in (1, 2), result.out) == (True, "")
+        assert sentence in result.err
+        assert len(result.err.strip().splitlines()) == 1
+
+
+def test_compare_pairs_runs_on_the_same_test_sequences(folder, tmp_path):
+    out = tmp_path / "compare.html"
+    words = [folder / name for name in ("digits", "gru", "series")]
+    result = call("compare", *words, "--out", out, "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    (pair,) = found["pairs"]
+    assert (pair["first"], pair["second"]) == ("digits", "gru")
+    accuracies = {run["run"]: run["accuracy"] for run in found["runs"]}
+    evaluated = json.loads(call("evaluate", folder / "gru", "--json").out)["accuracy"]
+    assert accuracies["gru"] == pytest.approx(evaluated)
+    difference = 3.6 * (accuracies["digits"] - accuracies["gru"])
+    assert pair["only_first"] - pair["only_second"] == pytest.approx(difference)
+    assert found["differences"]["model"] == ["lstm", "gru", "lstm"]
+    text = out.read_text()
+    assert "other sequences than digits: series" in text
+    if CHROMIUM.exists():
+        for width in (390, 1200):
+            seen = visit(out, width=width, folder=tmp_path)
+            assert (seen.messages, seen.resources, seen.wide) == ([], [], [])
+
+
+def test_board_writes_once_and_nothing_twice(folder, tmp_path):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    words = ("board", folder, "--once", "--logdir", tmp_path / "log")
+    first, second = call(*words), call(*words)
+    assert (first.code, second.code) == (0, 0)
+    assert first.out == f"{tmp_path / 'log'}\n"
+    assert re.match(r"[1-9]\d* events written", first.err)
+    assert second.err.startswith("0 events written")
+    assert {path.parent.name for path in (tmp_path / "log").rglob("events.*")} == {
+        "digits", "gru", "predict", "texts", "series", "cnn"
+    }  # fmt: skip
+
+
+def test_board_names_its_extra_where_tensorboard_is_missing(folder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "auxrnn.report.board", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
+    result = call("board", folder, "--once")
+    assert (result.code, result.err) == (2, "auxrnn: auxrnn board needs TensorBoard; pip install 'auxrnn[board]'\n")
+
+
+def test_board_serves_runs_that_grow_until_it_is_stopped(folder, tmp_path):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    run = tmp_path / "runs" / "growing"
+    run.mkdir(parents=True)
+    event = {"event": "train", "phase": "joint", "total_step": 1, "lr": 0.5, "seconds": 1.0}
+    (run / "metrics.jsonl").write_text(json.dumps(event) + "\n")
+    log = tmp_path / "log"
+    words = ["board", str(tmp_path / "runs"), "--logdir", str(log), "--port", "0", "--every", "0.2"]
+    with subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            with urllib.request.urlopen(process.stdout.readline().strip(), timeout=30) as page:  # noqa: S310 - our own
+                assert page.status == 200
+            events = log / "growing" / "events.out.tfevents.auxrnn"
+            size, deadline = events.stat().st_size, time.monotonic() + 30
+            with (run / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(event | {"total_step": 2}) + "\n")
+            while events.stat().st_size == size:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
