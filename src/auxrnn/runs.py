@@ -167,7 +167,7 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
     if card.checksum is not None and card.checksum != dataset.checksum:
         # Its splits would mean other examples.
         if dataset.name != config.data.data:
-            what = "is not the data that this run was trained on, file for file"
+            what = "is not the data that this run was trained on: contents and names of files must be the same"
             raise RunError(f"{dataset.name} {what}; give that data, or train again")
         raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")
     if not path.exists() and not is_drawn(dataset.table, config.data):
@@ -424,7 +424,7 @@ def load_run(
         what = f"has not finished training; `auxrnn resume {folder}` continues it"
         raise RunError(f"{folder} {what}, and --checkpoint latest uses it as it is")
     load = _read_weights if checkpoint is None else _read_checkpoint
-    weights, path, tensors = load(folder, weights)
+    weights, path, tensors = load(folder, config, weights)
     card = read_card(folder)
     network = build_network(config, card.spec)
     try:
@@ -436,7 +436,7 @@ def load_run(
     return TrainedRun(config, card, network, weights)
 
 
-def _read_weights(folder: Path, weights: Weights | None) -> tuple[Weights, Path, dict[str, Tensor]]:
+def _read_weights(folder: Path, _config: RunConfig, weights: Weights | None) -> tuple[Weights, Path, dict[str, Tensor]]:
     """Return which weights of a finished run are used, their file, and what it holds."""
     weights = weights or ("best" if (folder / BEST).is_file() else "final")
     path = folder / (BEST if weights == "best" else FINAL)
@@ -448,12 +448,17 @@ def _read_weights(folder: Path, weights: Weights | None) -> tuple[Weights, Path,
         raise damaged(path) from error
 
 
-def _read_checkpoint(folder: Path, weights: Weights | None) -> tuple[Weights, Path, dict[str, Tensor]]:
+def _read_checkpoint(
+    folder: Path, config: RunConfig, weights: Weights | None
+) -> tuple[Weights, Path, dict[str, Tensor]]:
     """Return which weights of the newest whole checkpoint are used, its folder, and them."""
     path = folder / "checkpoints"
     checkpoint = load_newest(path)
     if checkpoint is None:
         raise RunError(f"{folder} has no whole checkpoint yet; `auxrnn resume {folder}` makes one")
+    position, has_labels = checkpoint.values["position"], first_phase(config) is None
+    phase = "training" if has_labels or position["phase_index"] else "pretraining, which learns no labels"
+    logger.info("the newest checkpoint is of update %s of %s", f"{position['step']:,}", phase)
     best = {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}
     if weights == "best" and not best:
         raise UsageError(f"{folder} has no best weights in its checkpoint; --weights final takes the newest")

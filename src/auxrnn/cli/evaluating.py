@@ -59,7 +59,7 @@ class Answers(NamedTuple):
 @command(USE, words="RUN [FILE]")
 def evaluate(  # noqa: PLR0913 - one for each option
     run: RunFolder,
-    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    file: Path | None = None,
     *,
     split: SplitName = "test",
     weights: WeightsOption = None,
@@ -93,7 +93,7 @@ def evaluate(  # noqa: PLR0913 - one for each option
         auxrnn evaluate runs/mnist14 --json
         auxrnn evaluate runs/reviews new.csv --save predictions.csv
         auxrnn evaluate runs/reviews --picture confusion.png --worst 20
-        auxrnn evaluate runs/reviews --checkpoint latest     a run that is still training, or was stopped
+        auxrnn evaluate runs/reviews --checkpoint latest     an unfinished run
     """
     of_data, of_file = {"data": data, "data_dir": data_dir}, {"text_column": text_column, "label_column": label_column}
     _check_effects(file, of_data if file is not None else of_file)
@@ -139,8 +139,6 @@ def say_skipped(problems: "Problems") -> None:
 
 def _check_effects(file: Path | None, without_effect: dict[str, Any]) -> None:
     """Refuse options that are for a FILE where there is none, and those that are for the run's own data otherwise."""
-    if str(file).startswith("--"):
-        raise UsageError(f"unknown option {str(file)!r}; see auxrnn evaluate --help")
     for name, value in without_effect.items():
         if value is not None:
             what = "the run's own data; name a FILE or remove it" if file is None else "a FILE; remove one of them"
@@ -271,14 +269,14 @@ def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
     from rich.text import Text
 
     titles, widest = [_shorten(name, TITLE_LETTERS) for name in names], len(str(int(evaluation.confusion_CC.max())))
-    # Beside the names of the rows and the recall, and with a space after each column.
+    # Beside the names of the rows and the recall, and with a space between columns.
     room = (SCREEN - max(len("true class"), *map(len, titles)) - 12) // len(names) - 1
     has_all = len(names) <= MOST_COLUMNS and room >= max(widest, 3)
     columns = [_shorten(name, max(room, widest)) for name in names] if has_all else ["examples", "most often taken for"]
     print("\nrows: true classes; columns: answers" if has_all else "")
-    table = Table("true class", *map(printable, columns), "recall %", box=SIMPLE, padding=(0, 1, 0, 0))
-    for column in table.columns:
-        column.no_wrap = True
+    table = Table("true class", box=SIMPLE, padding=0)
+    for column in (*columns, "recall %"):
+        table.add_column(Text(column), no_wrap=True, justify="right" if has_all else "left")
     rows = zip(titles, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True)
     for number, (title, counts, recall) in enumerate(rows):
         mistakes = [0 if other == number else count for other, count in enumerate(counts)]
