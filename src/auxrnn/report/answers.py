@@ -17,6 +17,8 @@ from auxrnn.report.data_pictures import clean
 
 Bins = Sequence[tuple[int, float, float]]
 """Of each range of probability: the number of answers, their mean probability, and the part of them that is right."""
+Counts = Sequence[Sequence[int]] | Int64[np.ndarray, "C C"]
+"""How often each class, in rows, was taken for each, in columns."""
 RELIABILITY_SIZE = 420.0
 LEAST_ROW, MOST_ROW = 10.0, 34.0
 """Heights in pixels."""
@@ -29,7 +31,7 @@ DARKEST = 0.6
 
 
 @matplotlib.rc_context(theme.STYLE)
-def confusion_figure(names: Sequence[str], counts: Sequence[Sequence[int]], *, width: float) -> Figure:
+def confusion_figure(names: Sequence[str], counts: Counts, *, width: float) -> Figure:
     """Draw a confusion matrix `width` pixels wide: true classes in rows, answers in columns."""
     figure = new_figure(width, _confusion_height(names, width))
     draw_confusion(figure, names, counts)
@@ -45,9 +47,7 @@ def reliability_figure(bins: Bins, *, width: float, before: Bins | None = None) 
 
 
 @matplotlib.rc_context(theme.STYLE)
-def answers_figure(
-    names: Sequence[str], counts: Sequence[Sequence[int]], bins: Bins, *, before: Bins | None = None
-) -> Figure:
+def answers_figure(names: Sequence[str], counts: Counts, bins: Bins, *, before: Bins | None = None) -> Figure:
     """Draw a confusion matrix, as large as its classes need, and the reliability curve beside it."""
     wide = max(560.0, LEAST_ROW * len(names) + 160)
     figure = new_figure(wide + RELIABILITY_SIZE, max(_confusion_height(names, wide), RELIABILITY_SIZE))
@@ -68,7 +68,7 @@ def _find_upright(names: Sequence[str], width: float) -> float:
     return longest if LEAST_ROW <= column <= longest else 0.0
 
 
-def draw_confusion(figure: Figure | SubFigure, names: Sequence[str], counts: Sequence[Sequence[int]]) -> None:
+def draw_confusion(figure: Figure | SubFigure, names: Sequence[str], counts: Counts) -> None:
     """Fill a figure with a confusion matrix; the darker a cell, the larger its share of the true class.
 
     Numbers and the names of columns are left out where there is no room for them; rows always have their names.
