@@ -14,7 +14,7 @@ import auxrnn
 from auxrnn import runs
 from auxrnn.cli.evaluating import Answers, _print, _print_confusion
 from auxrnn.data.formats import TextFormat
-from auxrnn.training.evaluate import Evaluation
+from auxrnn.training.evaluate import Evaluation, predict_split
 from command import TINY, TWO_AND_TWO, call, train
 from own_data import write_arrays, write_csv, write_images, write_ts
 
@@ -335,3 +335,11 @@ def test_texts_in_bytes_begin_as_they_are_read(tmp_path):
     assert isinstance(runs.load_run(tmp_path / "run").card.format, TextFormat)
     result = evaluate(tmp_path / "run", path, "--worst", "1")
     assert set(result["worst"][0]["text"]) <= set("abcxyz .")
+
+
+def test_answers_come_in_the_order_of_the_sequences_whatever_their_lengths(texts):
+    trained, split = runs.load_run(texts[0]), runs.load_split(texts[0], "train")
+    assert len(set(split.length_N.tolist())) > 5
+    together = predict_split(trained.network, split, batch_size=4)
+    alone = [predict_split(trained.network, split.select(np.array([row])), batch_size=1) for row in range(10)]
+    torch.testing.assert_close(together[:10], torch.cat(alone), rtol=1e-4, atol=1e-6)
