@@ -282,7 +282,8 @@ def test_info_prints_a_single_object_with_versions_and_the_folder_of_the_data(mo
 def test_evaluate_prints_a_single_object_whose_numbers_agree(finished, words, num_examples):
     found = assert_one_object(call("evaluate", finished[0], "--json", *words))
     measures = {"accuracy", "balanced_accuracy", "macro_f1", "loss"}
-    assert found.keys() == measures | {"weights", "examples", "confusion", "recall"}
+    others = {"weights", "examples", "confusion", "recall", "accuracy_interval", "calibration_error", "worst"}
+    assert found.keys() == measures | others
     confusion_CC = np.array(found["confusion"])
     assert confusion_CC.sum() == found["examples"] == num_examples
     assert found["accuracy"] == pytest.approx(100 * confusion_CC.trace() / num_examples)
@@ -302,8 +303,9 @@ def test_evaluate_gives_what_training_measured_last(finished):
 
 def test_evaluate_prints_a_row_for_each_class_for_people(finished):
     text = call("evaluate", finished[0]).out
-    scores = r"accuracy [\d.]+ %   balanced [\d.]+ %   macro F1 [\d.]+ %   loss [\d.]+   360 examples\n"
-    assert re.match(scores, text)
+    scores = r"accuracy [\d.]+ % \(95 % interval [\d.]+ to [\d.]+\)   360 examples\n"
+    others = r"balanced [\d.]+ %   macro F1 [\d.]+ %   loss [\d.]+   calibration error [\d.]+ %\n"
+    assert re.match(scores + others, text)
     assert re.findall(r"^ (\d)  ", text, re.MULTILINE) == list("0123456789")
 
 

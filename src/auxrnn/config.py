@@ -40,6 +40,7 @@ LRSchedule = Literal["cosine", "halving", "inverse-sqrt"]
 OptimizerName = Literal["rmsprop", "adam", "sgd", "adadelta"]
 Weights = Literal["final", "best"]
 """Of a finished run: those of its last update, or the best on its validation split."""
+CheckpointName = Literal["latest"]
 SplitName = Literal["test", "train", "validation"]
 ScaleName = Literal["smoke", "desk", "full", "paper"]
 """How large the paper's experiments are reproduced."""

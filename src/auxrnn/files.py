@@ -16,6 +16,8 @@ from auxrnn.errors import RunError, UsageError
 CACHE_DIR_VARIABLE = "AUXRNN_CACHE_DIR"
 SUMS = "sums.json"
 """Holds the checksums of the files beside it, and one of its own."""
+NEXT = ".next"
+"""Ends the name in the sums under which a file has a second checksum, while it is replaced by another."""
 ASIDE = ".aside"
 """Ends the names of files that are being written."""
 
@@ -113,7 +115,7 @@ def read_checked(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise damaged(path) from error
-    if sums and sums.get(path.name) != digest(content):
+    if sums and digest(content) not in (sums.get(path.name), sums.get(path.name + NEXT)):
         raise damaged(path)
     return content
 
@@ -121,7 +123,7 @@ def read_checked(path: Path) -> bytes:
 def check_sums(folder: Path) -> None:
     """Refuse a folder in which one of the files is not as its sums say."""
     for name in read_sums(folder):
-        read_checked(folder / name)
+        read_checked(folder / name.removesuffix(NEXT))
 
 
 def damaged(path: Path) -> RunError:

@@ -26,9 +26,21 @@ import numpy as np
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from auxrnn.build import InputSpec, build_network, build_session
-from auxrnn.config import MOST, OPEN_FIELDS, RunConfig, SplitName, Weights, change, flatten, unflatten
+from auxrnn.config import (
+    MOST,
+    OPEN_FIELDS,
+    CheckpointName,
+    DataConfig,
+    RunConfig,
+    SplitName,
+    Weights,
+    change,
+    flatten,
+    unflatten,
+)
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset
@@ -39,6 +51,7 @@ from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import (
     ASIDE,
+    NEXT,
     SUMS,
     cannot_write,
     damaged,
@@ -53,8 +66,17 @@ from auxrnn.files import (
 )
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
-from auxrnn.training.loop import BEST, Session, train
-from auxrnn.training.record import FileRecorder, ListRecorder, load_checkpoint, load_newest, newest_path, remove_old
+from auxrnn.training.loop import BEST, Position, Session, train
+from auxrnn.training.record import (
+    Checkpoint,
+    FileRecorder,
+    ListRecorder,
+    load_checkpoint,
+    load_newest,
+    newest_path,
+    remove_old,
+    save_checkpoint,
+)
 
 RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
@@ -108,7 +130,7 @@ class TrainedRun(NamedTuple):
     network: Trainable
     weights: Weights = "final"
     temperature: float = 1.0
-    """What logits are divided by, so that probabilities are as often right as they say."""
+    """What the logits of the network are divided by, already."""
 
 
 def settle(config: RunConfig) -> RunConfig:
@@ -144,6 +166,9 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
     card, path = read_card(folder), folder / SPLITS
     if card.checksum is not None and card.checksum != dataset.checksum:
         # Its splits would mean other examples.
+        if dataset.name != config.data.data:
+            what = "is not the data that this run was trained on: contents and names of files must be the same"
+            raise RunError(f"{dataset.name} {what}; give that data, or train again")
         raise RunError(f"{dataset.name} has changed since this run began; put it back as it was, or train again")
     if not path.exists() and not is_drawn(dataset.table, config.data):
         return Prepared(card, divide(dataset.table, config.data, seed=config.seed), is_drawn=False)
@@ -157,10 +182,27 @@ def prepare_again(config: RunConfig, dataset: Dataset, folder: Path) -> Prepared
     return Prepared(card, division, is_drawn=True)
 
 
-def load_split(folder: Path, name: SplitName, *, data_dir: Path | None = None) -> Split:
-    """Load one part of a run's dataset, as the run divided it."""
+def find_data(config: RunConfig, *, moved_to: Path | None = None, data_dir: Path | None = None) -> DataConfig:
+    """Return where the data of a run is now; what is gone is named, with the flag that says where it is."""
+    data, others = config.data, (("--test-data", config.data.test_data), ("--unlabeled", config.data.unlabeled))
+    if moved_to is not None:
+        if data.data in DATASETS:
+            raise UsageError(f"--data is for files of your own; {data.data} is looked for in --data-dir")
+        if not expand(moved_to).exists():
+            raise UsageError(f"{moved_to} does not exist; let --data name the file or folder that {data.data} was")
+        data = replace(data, data=str(expand(moved_to).absolute()))
+    elif data.data not in DATASETS and not Path(data.data).exists():
+        raise RunError(f"the data of this run is gone: {data.data}; let --data name its new place")
+    for flag, path in others:
+        if path is not None and not path.exists():
+            raise RunError(f"the {flag} of this run is gone: {path}; put it back there")
+    return replace(data, data_dir=data_dir or data.data_dir)
+
+
+def load_split(folder: Path, name: SplitName, *, data: Path | None = None, data_dir: Path | None = None) -> Split:
+    """Load one part of a run's dataset, as the run divided it; `data` is where its files are, if they have moved."""
     config = read_config(folder)
-    dataset = datasets.load(replace(config.data, data_dir=data_dir or config.data.data_dir))
+    dataset = datasets.load(find_data(config, moved_to=data, data_dir=data_dir))
     prepared = prepare_again(config, dataset, folder)
     splits = make_splits(dataset, prepared.division, prepared.card.format)
     split = {"train": splits.train.labeled(), "validation": splits.validation, "test": splits.test}[name]
@@ -300,6 +342,7 @@ def train_or_resume(session: Session) -> bool:
     folder = session.folder
     assert folder is not None
     checkpoint = load_newest(session.checkpoint_folder)
+    _settle_sums(folder)
     remove_asides(folder)
     remove_old(session.checkpoint_folder)
     if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
@@ -308,6 +351,43 @@ def train_or_resume(session: Session) -> bool:
     if is_done:
         _finish(session, folder)
     return is_done
+
+
+def extend(session: Session, folder: Path) -> bool:
+    """Give a run another number of updates with labels: that of the session, which was made with it.
+
+    A kill at any moment leaves a run that can be used: as it was; without its final weights, which resuming writes
+    again; or with the new length. False if its weights may differ from those of a run that had the new length at once.
+    """
+    checkpoint, wanted = load_newest(session.checkpoint_folder), session.config.schedule.train_steps
+    position = {"phase_index": 0, "step": 0, "num_stale": 0} if checkpoint is None else checkpoint.values["position"]
+    # A run of pretraining alone ends before its phase with labels.
+    is_begun = position["phase_index"] >= len(session.phases) - 1
+    num_done = position["step"] if is_begun else 0
+    if wanted is None or wanted <= num_done:
+        raise UsageError(f"train_steps is {wanted}, and {folder} has done {num_done:,} updates with labels; give more")
+    if checkpoint is not None and session.config.patience is not None:
+        # Patience counts anew. The tensors are the same, so that the values of before and after both fit them.
+        anew = Checkpoint(checkpoint.tensors, checkpoint.values | {"position": position | {"num_stale": 0}})
+        total_step = session.total_step(Position(position["phase_index"], position["step"]))
+        save_checkpoint(session.checkpoint_folder, anew, step=total_step)
+    values = json.loads(read_checked(folder / CONFIG)) | {"train_steps": wanted, "train_epochs": None}
+    text = json.dumps(values, indent=2) + "\n"
+    if sums := read_sums(folder):
+        write_sums(folder, sums | {CONFIG + NEXT: digest(text)})
+    (folder / FINAL).unlink(missing_ok=True)
+    write_aside(folder / CONFIG, text)
+    _settle_sums(folder)
+    is_planned = session.phases[-1].lr_schedule == "cosine" or session.splits.validation is not None
+    return not (num_done and is_planned)
+
+
+def _settle_sums(folder: Path) -> None:
+    """End the replacement of the config, and forget the checksums of the end that the run had; it is unfinished."""
+    sums = read_sums(folder)
+    if sums.keys() & {CONFIG + NEXT, METRICS}:
+        kept = {name: value for name, value in sums.items() if name not in (CONFIG + NEXT, METRICS, FINAL, BEST)}
+        write_sums(folder, kept | {CONFIG: digest(read_checked(folder / CONFIG))})
 
 
 def _finish(session: Session, folder: Path) -> None:
@@ -330,32 +410,61 @@ def is_finished(folder: Path) -> bool:
     return (folder / FINAL).is_file()
 
 
-def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRun:
-    """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow.
+def load_run(
+    folder: Path | str, *, weights: Weights | None = None, checkpoint: CheckpointName | None = None
+) -> TrainedRun:
+    """Load a run's network, on the CPU; `network.to(device)` moves it, and batches follow.
 
     Unless others are named, the weights are the best on the validation split, of a run without one the final ones.
+    `checkpoint="latest"` takes both kinds from the newest checkpoint, of a run that may be unfinished.
     """
     folder = Path(folder)
     config = read_config(folder)
-    if not is_finished(folder):
-        raise RunError(f"{folder} has not finished training; `auxrnn resume {folder}` continues it")
-    weights = weights or ("best" if (folder / BEST).is_file() else "final")
-    path = folder / (BEST if weights == "best" else FINAL)
-    if not path.is_file():
-        raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
+    if checkpoint is None and not is_finished(folder):
+        what = f"has not finished training; `auxrnn resume {folder}` continues it"
+        raise RunError(f"{folder} {what}, and --checkpoint latest uses it as it is")
+    load = _read_weights if checkpoint is None else _read_checkpoint
+    weights, path, tensors = load(folder, config, weights)
     card = read_card(folder)
     network = build_network(config, card.spec)
     try:
-        network.load_state_dict(safetensors.torch.load(read_checked(path)))
-    except SafetensorError as error:
-        raise damaged(path) from error
-    except RunError:
-        raise
+        network.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise RunError(f"{path} holds numbers that are not finite; train again into another folder")
     return TrainedRun(config, card, network, weights)
+
+
+def _read_weights(folder: Path, _config: RunConfig, weights: Weights | None) -> tuple[Weights, Path, dict[str, Tensor]]:
+    """Return which weights of a finished run are used, their file, and what it holds."""
+    weights = weights or ("best" if (folder / BEST).is_file() else "final")
+    path = folder / (BEST if weights == "best" else FINAL)
+    if not path.is_file():
+        raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
+    try:
+        return weights, path, safetensors.torch.load(read_checked(path))
+    except SafetensorError as error:
+        raise damaged(path) from error
+
+
+def _read_checkpoint(
+    folder: Path, config: RunConfig, weights: Weights | None
+) -> tuple[Weights, Path, dict[str, Tensor]]:
+    """Return which weights of the newest whole checkpoint are used, its folder, and them."""
+    path = folder / "checkpoints"
+    checkpoint = load_newest(path)
+    if checkpoint is None:
+        raise RunError(f"{folder} has no whole checkpoint yet; `auxrnn resume {folder}` makes one")
+    position, has_labels = checkpoint.values["position"], first_phase(config) is None
+    phase = "training" if has_labels or position["phase_index"] else "pretraining, which learns no labels"
+    logger.info("the newest checkpoint is of update %s of %s", f"{position['step']:,}", phase)
+    best = {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}
+    if weights == "best" and not best:
+        raise UsageError(f"{folder} has no best weights in its checkpoint; --weights final takes the newest")
+    if best and weights != "final":
+        return "best", path, best
+    return "final", path, {name[8:]: one for name, one in checkpoint.tensors.items() if name.startswith("network.")}
 
 
 def read_config(folder: Path) -> RunConfig:

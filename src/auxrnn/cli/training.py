@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auxrnn.cli.commands import USE, ConfigOption, Flag, Json, RecipeOption, command, load_data, print_json, say
-from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
+from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, change, decided
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import check_sums, damaged, expand
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
@@ -103,30 +103,42 @@ def train(
 
 
 @command(USE)
-def resume(run: Path, *, json: Json = False) -> int:
-    """Continue an interrupted run from its newest checkpoint.
+def resume(run: Path, *, train_steps: int | None = None, data: Path | None = None, json: Json = False) -> int:
+    """Continue an interrupted run from its newest checkpoint, or train a run for longer.
 
-    Its weights become the same, byte for byte, as those of a run without the interruption.
+    The weights of an interrupted run become the same, byte for byte, as those of a run without the interruption.
 
     Args:
         run: Run folder made by `auxrnn train`.
+        train_steps: Updates with labels that the run shall have in all; a finished run trains on until then. From where
+            the run stands, a cosine learning rate follows the curve of the new length.
+        data: File or folder with the data of the run, if it has moved since the run began.
 
     Examples:
         auxrnn resume runs/mnist14
+        auxrnn resume runs/mnist14 --train-steps 20000     more of the same
     """
     from auxrnn import runs
 
     config = runs.read_config(run)
+    if train_steps is not None:
+        if train_steps < 1:
+            raise UsageError(f"train_steps is {train_steps}; it must be at least 1")
+        config = change(config, train_steps=train_steps, train_epochs=None)
     with runs.lock(run):
         if runs.is_finished(run):
             check_sums(run)
-            say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
-            return _print_result(run, is_json=json)
+            if train_steps is None:
+                say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
+                return _print_result(run, is_json=json)
         if changed := runs.compare_environment(config, run):
             say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
-        dataset = load_data(config.data)
+        dataset = load_data(runs.find_data(config, moved_to=data))
         session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
         _check_memory(session)
+        if train_steps is not None and not runs.extend(session, run):
+            what = f"learning rate and evaluations follow the new length of {train_steps:,} updates from here"
+            say(f"{what}: the weights may differ from those of a run that had this length from its beginning")
         return _train_to_end(session, run, is_json=json)
 
 

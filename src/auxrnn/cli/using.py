@@ -1,7 +1,6 @@
-"""`auxrnn evaluate` and `auxrnn predict`."""
+"""`auxrnn predict`."""
 
 import io
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
-from auxrnn.config import SplitName, Weights
-from auxrnn.errors import RunError, UsageError
+from auxrnn.cli.evaluating import BATCH_SIZE, CheckpointOption, RunFolder, WeightsOption, say_skipped, say_weights
+from auxrnn.errors import UsageError
 from auxrnn.files import printable
 
 if TYPE_CHECKING:
@@ -20,63 +19,16 @@ if TYPE_CHECKING:
     from auxrnn.data.formats import Format
     from auxrnn.data.inputs import Inputs
     from auxrnn.runs import TrainedRun
-    from auxrnn.training.evaluate import Evaluation
 
-FinishedRun = Annotated[Path, Parameter(help="Run folder of a finished run.")]
-WeightsOption = Annotated[
-    Weights | None,
-    Parameter(help="The final weights, or the best on the validation split (default: the best, if the run has one)."),
-]
-MOST_COLUMNS, BATCH_SIZE = 12, 64
-
-
-@command(USE)
-def evaluate(
-    run: FinishedRun,
-    *,
-    split: SplitName = "test",
-    weights: WeightsOption = None,
-    data_dir: Path | None = None,
-    json: Json = False,
-) -> None:
-    """Show accuracy, confusion and recall of a finished run.
-
-    Args:
-        split: Split of the dataset to classify.
-        data_dir: Folder that holds the dataset's files, if they have moved since the training.
-
-    Examples:
-        auxrnn evaluate runs/mnist14 --json
-    """
-    from auxrnn import runs
-    from auxrnn.data.sequences import by_length, in_order
-    from auxrnn.training.evaluate import evaluate as evaluate_on
-
-    trained = runs.load_run(run, weights=weights)
-    examples = runs.load_split(run, split, data_dir=data_dir)
-    evaluation = evaluate_on(trained.network, in_order(examples.select(by_length(examples)), BATCH_SIZE))
-    if not math.isfinite(evaluation.loss):
-        raise RunError(
-            "the loss on this split is not a finite number; look for numbers far beyond those of the training data"
-        )
-    if json:
-        scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
-        recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
-        counts = {"examples": evaluation.num_examples, "confusion": evaluation.confusion_CC.tolist(), "recall": recall}
-        print_json({"weights": trained.weights} | scores | counts)
-        return
-    _say_weights(trained)
-    accuracies = f"accuracy {evaluation.accuracy:.2f} %   balanced {evaluation.balanced_accuracy:.2f} %"
-    others = f"macro F1 {evaluation.macro_f1:.2f} %   loss {evaluation.loss:.4f}"
-    print(f"{accuracies}   {others}   {evaluation.num_examples} examples")
-    _print_confusion(trained.card.class_names, evaluation)
+MOST_NAMED = 12
 
 
 @command(USE, words="RUN FILES...")
 def predict(
-    run: FinishedRun,
+    run: RunFolder,
     *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     weights: WeightsOption = None,
+    checkpoint: CheckpointOption = None,
     text_column: str | None = None,
     stream: Flag = False,
     json: Json = False,
@@ -104,11 +56,11 @@ def predict(
     from auxrnn.data.formats import count_unknown
     from auxrnn.data.inputs import read_inputs
 
-    trained = runs.load_run(run, weights=weights)
+    trained = runs.load_run(run, weights=weights, checkpoint=checkpoint)
     if stream:
         _predict_stream(trained, is_json=json)
         return
-    _say_weights(trained)
+    say_weights(trained)
     problems, unknown = Problems(), Counter[str]()
     rows: list[dict[str, Any]] = []
     answer = rows.append if json else _print_answer
@@ -124,12 +76,9 @@ def predict(
 
 def _report_inputs(problems: "Problems", unknown: Counter[str]) -> None:
     """Say what was left out, and which characters the network has never seen."""
-    for sentence in problems.skipped[:MOST_COLUMNS]:
-        say(f"left out: {sentence}")
-    if problems.num_skipped > MOST_COLUMNS:
-        say(f"left out: {problems.num_skipped - MOST_COLUMNS:,} more")
+    say_skipped(problems)
     if unknown:
-        shown = ", ".join(f"{character!r} ({count:,})" for character, count in unknown.most_common(MOST_COLUMNS))
+        shown = ", ".join(f"{character!r} ({count:,})" for character, count in unknown.most_common(MOST_NAMED))
         say(f"{unknown.total():,} characters are not in the network's alphabet: {shown}")
 
 
@@ -143,22 +92,12 @@ def _check_files(files: Sequence[Path], *, is_stream: bool) -> None:
         raise UsageError("--stream reads standard input alone: auxrnn predict RUN - --stream")
 
 
-def _say_weights(trained: "TrainedRun") -> None:
-    """Say which weights are used, where a run has two kinds."""
-    if trained.weights == "best":
-        say("with the best weights on the validation split; --weights final takes those of the last update")
-
-
 def _classify(trained: "TrainedRun", inputs: "Inputs") -> list[dict[str, Any]]:
-    """Classify sequences in the order that is fastest, and return the answers in their own."""
-    import numpy as np
+    """Classify sequences, and return the answers in their order."""
+    from auxrnn.training.evaluate import predict_split
 
-    from auxrnn.data.sequences import by_length, in_order
-    from auxrnn.training.evaluate import predict_probabilities
-
-    order = by_length(inputs.split)
-    batches = in_order(inputs.split.select(order), BATCH_SIZE)
-    probability_NC = predict_probabilities(trained.network, batches)[np.argsort(order)].tolist()
+    logits_NC = predict_split(trained.network, inputs.split, batch_size=BATCH_SIZE)
+    probability_NC = logits_NC.softmax(dim=1).tolist()
     rows = zip(inputs.names, probability_NC, strict=True)
     return [_answer(trained, probability_C, file=name) for name, probability_C in rows]
 
@@ -178,7 +117,7 @@ def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
 
     form = trained.card.format
     stream, step, longest = Stream(trained.network), 0, getattr(form, "max_length", None)
-    _say_weights(trained)
+    say_weights(trained)
     for values in _read_stream(form):
         if values is None:
             stream.restart()
@@ -211,23 +150,3 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
     for values in read_steps(lines, step_sizes(form)[0]):
         is_raw = values is not None and isinstance(form, SeriesFormat)
         yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
-
-
-def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
-    """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    has_all = len(names) <= MOST_COLUMNS
-    columns = [str(number) for number in range(len(names))] if has_all else ["most often taken for"]
-    table = Table("class", *columns, "recall %", box=SIMPLE, padding=(0, 1, 0, 0))
-    rows = zip(names, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True)
-    for number, (name, counts, recall) in enumerate(rows):
-        mistakes = [0 if other == number else count for other, count in enumerate(counts)]
-        mistake = f"{names[mistakes.index(max(mistakes))]} ({max(mistakes)})" if any(mistakes) else "-"
-        cells = [str(count) for count in counts] if has_all else [mistake]
-        title = name if name == str(number) else f"{number} {name}"
-        table.add_row(*(Text(printable(text)) for text in (title, *cells)), "-" if recall is None else f"{recall:.1f}")
-    Console().print(table)

@@ -6,7 +6,7 @@ Dimension letters: `N` sequences of a chunk.
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from auxrnn.config import DataConfig
-from auxrnn.data.examples import Example, Problems
+from auxrnn.data.examples import Example, Part, Problems
 from auxrnn.data.folders import PICTURE_SUFFIXES
 from auxrnn.data.formats import Format, TextFormat, make_encoding
-from auxrnn.data.images import ImageFormat
-from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
+from auxrnn.data.images import ImageFormat, to_sequences
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, read_labels
 from auxrnn.data.readers.pictures import read_image_file
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
+from auxrnn.data.sequences import NO_LABEL, Flat, Split
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 
@@ -29,6 +29,8 @@ CHUNK_VALUES = 2**24
 """Values that are read before they are classified."""
 MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".wav", b"RF64": ".wav",
          b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3"}  # fmt: skip
+MOST_LISTED = 12
+MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
 
 
 class Inputs(NamedTuple):
@@ -38,27 +40,88 @@ class Inputs(NamedTuple):
     names: tuple[str, ...]
 
 
+class Labels(NamedTuple):
+    """What the labels of new sequences are compared with, and where they are."""
+
+    class_names: Sequence[str]
+    split: Part
+    """Of files that have splits, the one that is read."""
+    column: str | None = None
+    """Column of a table that holds the label."""
+
+
 def read_inputs(
-    path: Path, form: Format, *, text_column: str | None = None, problems: Problems | None = None
+    path: Path,
+    form: Format,
+    *,
+    text_column: str | None = None,
+    problems: Problems | None = None,
+    labels: Labels | None = None,
 ) -> Iterator[Inputs]:
     """Yield the sequences of a file, a folder or standard input in chunks, so that memory does not grow with them.
 
     Standard input is one text a line for a network that reads texts, else an array, an image, audio or time series.
+    With `labels`, only sequences that have one are read, and it must be one of the class names.
     """
+    problems = Problems() if problems is None else problems
     with _as_file(path, form) as file:
-        if isinstance(form, ImageFormat) and not file.is_dir():
+        is_array = file.suffix.lower() in ARRAY_SUFFIXES
+        if isinstance(form, ImageFormat) and (is_array if labels is not None else not file.is_dir()):
             x_NTD = read_image_file(file, form)
             names = [str(path)] if len(x_NTD) == 1 else [f"{path}[{index}]" for index in range(len(x_NTD))]
-            yield Inputs(from_array(x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), tuple(names))
+            found = [None] * len(names) if labels is None else read_labels(file, problems)
+            examples = [Example(*row) for row in zip(x_NTD, found, names, strict=True)]
+            kept = examples if labels is None else [*_keep_labeled(examples, {}, labels, problems)]
+            if kept:
+                yield _to_inputs(kept, form, labels)
             return
         tokens = form.tokens if isinstance(form, TextFormat) else "characters"
-        config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
-        source = find_source(file, config, has_labels=False)._replace(name=str(path))
-        for chunk in _in_chunks(source.read(problems or Problems(), form).examples):
-            begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
-            flat, rows = Flat(np.concatenate([example.value_T for example in chunk]), begins), np.arange(len(chunk))
-            names = [example.place.replace(str(file), str(path), 1) for example in chunk]
-            yield Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
+        label_column = None if labels is None else labels.column
+        config = DataConfig(data=str(file), text_column=text_column, label_column=label_column, tokens=tokens)
+        source = find_source(file, config, has_labels=labels is not None, is_alone=True)._replace(name=str(path))
+        understood = source.read(problems, form)
+        read: Iterator[Example] = (
+            one._replace(place=one.place.replace(str(file), str(path), 1)) for one in understood.examples
+        )
+        if labels is not None:
+            read = _keep_labeled(read, understood.class_names or {}, labels, problems)
+        for chunk in _in_chunks(_arrange(read, form)):
+            yield _to_inputs(chunk, form, labels)
+
+
+def _keep_labeled(
+    examples: Iterable[Example], names: Mapping[str, str], labels: Labels, problems: Problems
+) -> Iterator[Example]:
+    """Yield the examples of the wanted split that have a label, each with the name of its class."""
+    for example in examples:
+        if example.part not in (None, labels.split):
+            continue
+        if example.label is None:
+            problems.skip(example.place, "has no label")
+            continue
+        name = names.get(example.label, example.label)
+        if name not in labels.class_names:
+            known = ", ".join(labels.class_names[:MOST_LISTED]) + ", ..." * (len(labels.class_names) > MOST_LISTED)
+            what = f"has the label {name[:80]!r}, which is no class of this run"
+            problems.refuse(example.place, what, f"correct it or take it out; the classes are {known}")
+        yield example._replace(label=name)
+
+
+def _arrange(examples: Iterable[Example], form: Format) -> Iterator[Example]:
+    """Bring pictures to the size and the order in which the run reads its pixels."""
+    for example in examples:
+        value_T = example.value_T
+        if isinstance(form, ImageFormat):
+            value_T = to_sequences(value_T.reshape(1, form.height, form.width, form.channels), form)[0]
+        yield example._replace(value_T=value_T)
+
+
+def _to_inputs(examples: Sequence[Example], form: Format, labels: Labels | None) -> Inputs:
+    begins = np.cumsum([0, *(len(example.value_T) for example in examples)], dtype=np.int64)
+    flat, rows = Flat(np.concatenate([example.value_T for example in examples]), begins), np.arange(len(examples))
+    number_of = {} if labels is None else {name: number for number, name in enumerate(labels.class_names)}
+    label_N = np.array([number_of.get(example.label or "", NO_LABEL) for example in examples], dtype=np.int64)
+    return Inputs(Split(flat, rows, label_N, make_encoding(form)), tuple(example.place for example in examples))
 
 
 def _in_chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

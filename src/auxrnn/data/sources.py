@@ -47,8 +47,11 @@ def find_sources(config: DataConfig) -> list[Source]:
     return found
 
 
-def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> Source:
-    """Return the source for a path, by its name and by what is in it; nothing is opened yet."""
+def find_source(path: Path, config: DataConfig, *, has_labels: bool = True, is_alone: bool = False) -> Source:
+    """Return the source for a path, by its name and by what is in it; nothing is opened yet.
+
+    `is_alone`: a file is read without the Name_TEST.ts that may lie beside it.
+    """
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
     if not path.is_file() and not path.is_dir():
@@ -60,7 +63,7 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True) -> S
         unpack(path, folder)
     if folder.is_dir():
         return _find_in_folder(str(path), folder, config, has_labels)
-    return _open_files(str(path), _with_partner(path), config, has_labels)
+    return _open_files(str(path), path if is_alone else _with_partner(path), config, has_labels)
 
 
 def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool) -> Source:

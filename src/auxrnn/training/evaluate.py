@@ -1,15 +1,21 @@
 """Loss and accuracy of a split, without gradients."""
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from auxrnn.data.sequences import Split, by_length, in_order
 from auxrnn.errors import RunError
 from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
+
+NORMAL_QUANTILE = 1.959964
+"""Of 95 % in the middle."""
 
 
 class Evaluation(NamedTuple):
@@ -27,6 +33,14 @@ class Evaluation(NamedTuple):
     def accuracy(self) -> float:
         """Correct answers in percent."""
         return 100 * int(self.confusion_CC.diagonal().sum()) / max(self.num_examples, 1)
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of the accuracy in percent (Wilson, 1927), for independent sequences."""
+        n, z, share = max(self.num_examples, 1), NORMAL_QUANTILE, self.accuracy / 100
+        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        reach = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        return 100 * max(middle - reach, 0.0), 100 * min(middle + reach, 1.0)
 
     @property
     def recall(self) -> list[float | None]:
@@ -54,13 +68,25 @@ def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation
     """Classify every sequence once."""
     total, confusion_CC = 0.0, None
     for batch in (batch.to(network.device) for batch in batches):
-        logits_BC = network.logits(batch)
-        num_classes = logits_BC.shape[1]
-        total += float(torch.nn.functional.cross_entropy(logits_BC, batch.label_B, reduction="sum"))
-        pairs = torch.bincount(batch.label_B * num_classes + logits_BC.argmax(dim=1), minlength=num_classes**2)
-        confusion_CC = pairs.reshape(num_classes, -1) + (0 if confusion_CC is None else confusion_CC)
+        loss, counts_CC = _count(network.logits(batch), batch.label_B)
+        total += float(loss)
+        confusion_CC = counts_CC + (0 if confusion_CC is None else confusion_CC)
     assert confusion_CC is not None, "a split to evaluate must not be empty"
     return Evaluation(total / int(confusion_CC.sum()), confusion_CC.cpu())
+
+
+def count_answers(logits_NC: Float[Tensor, "B C"], label_N: Int[Tensor, " B"]) -> Evaluation:
+    """Return the evaluation of logits that were computed already."""
+    total, confusion_CC = _count(logits_NC, label_N)
+    return Evaluation(float(total) / max(len(label_N), 1), confusion_CC)
+
+
+def _count(logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"]) -> tuple[Tensor, Tensor]:
+    """Return the sum of the losses, and how often each class was taken for each."""
+    num_classes = logits_BC.shape[1]
+    loss = torch.nn.functional.cross_entropy(logits_BC, label_B, reduction="sum")
+    pairs = torch.bincount(label_B * num_classes + logits_BC.argmax(dim=1), minlength=num_classes**2)
+    return loss, pairs.reshape(num_classes, -1)
 
 
 @torch.inference_mode()
@@ -70,6 +96,12 @@ def predict_logits(network: Trainable, batches: Iterable[SequenceBatch]) -> Floa
     if not bool(found.isfinite().all()):
         raise RunError("a sequence holds numbers too large for this network; scale it as the training data was")
     return found
+
+
+def predict_split(network: Trainable, split: Split, *, batch_size: int) -> Float[Tensor, "B C"]:
+    """Return the logits of a split in its own order, computed in the one that is fastest."""
+    order_N = by_length(split)
+    return predict_logits(network, in_order(split.select(order_N), batch_size))[np.argsort(order_N)]
 
 
 def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:

@@ -99,14 +99,33 @@ def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
     files = _find_files(path)
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        locations: dict[str, Location] = {name: (file, None) for name, file in files.items()}
-        if path.suffix.lower() == ".npz":
-            locations = {key: (path, key) for key in list_keys(path)}
-        return _understand(_open_splits(path, locations, has_labels=has_labels), problems, like)
+        return _understand(_open_splits(path, _locate(path, files), has_labels=has_labels), problems, like)
 
     # The same files have parts when they are read as a folder, and none when one of them is named.
     options = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
     return Source(name, list(files.values()), options, read)
+
+
+def read_labels(path: Path, problems: Problems) -> list[str | None]:
+    """Return the labels in an .npz, or in the file beside an .npy, whatever the shape of x; some may be None."""
+    locations = _locate(path, _find_files(path))
+    x, y = (_find(locations, role) for role in ("x", "y"))
+    if x is None or y is None:
+        raise UsageError(f"{path} has no labels; {ADD_LABELS}")
+    stored = open_array(*locations[x], kinds="biuf", cure=SAVE_NUMBERS)
+    label_N = _load_column(locations[y], stored, kinds="biufUS", cure=SAVE_LABELS)
+    labels: list[str | None] = [None] * len(label_N)
+    for index in range(len(labels)):
+        with problems.at(f"{stored.place}, example {index}"):
+            labels[index] = _to_label(label_N, index)
+    return labels
+
+
+def _locate(path: Path, files: Mapping[str, Path]) -> dict[str, Location]:
+    """Return where arrays are, by name; an .npz has them inside."""
+    if path.suffix.lower() == ".npz":
+        return {key: (path, key) for key in list_keys(path)}
+    return {name: (file, None) for name, file in files.items()}
 
 
 def is_array_folder(folder: Path) -> bool:
