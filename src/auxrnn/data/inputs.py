@@ -6,25 +6,36 @@ Dimension letters: `N` sequences of a chunk.
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float32
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
 from auxrnn.data.folders import PICTURE_SUFFIXES
-from auxrnn.data.formats import Format, TextFormat, make_encoding
-from auxrnn.data.images import ImageFormat
+from auxrnn.data.formats import (
+    Format,
+    TextFormat,
+    check_numbers,
+    count_channels,
+    count_values,
+    has_mask,
+    make_encoding,
+    to_numbers,
+)
+from auxrnn.data.images import ImageFormat, to_pixels
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES
-from auxrnn.data.readers.pictures import read_image_file
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, from_array
+from auxrnn.data.readers.pictures import check_pixels, read_image_file, to_image_sequences
+from auxrnn.data.sequences import NO_LABEL, Array, Flat, Split, from_array
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 
 STANDARD_INPUT = Path("-")
+FILL_IN = "fill it in: the training data had no gaps (trained with some, a network reads them)"
 CHUNK_VALUES = 2**24
 """Values that are read before they are classified."""
 MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
@@ -48,16 +59,74 @@ def read_inputs(
         if isinstance(form, ImageFormat) and not file.is_dir():
             x_NTD = read_image_file(file, form)
             names = [str(path)] if len(x_NTD) == 1 else [f"{path}[{index}]" for index in range(len(x_NTD))]
-            yield Inputs(from_array(x_NTD, np.full(len(names), NO_LABEL, dtype=np.int64)), tuple(names))
+            yield Inputs(_image_split(x_NTD, form), tuple(names))
             return
         tokens = form.tokens if isinstance(form, TextFormat) else "characters"
         config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
         source = find_source(file, config, has_labels=False)._replace(name=str(path))
-        for chunk in _in_chunks(source.read(problems or Problems(), form).examples):
-            begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
-            flat, rows = Flat(np.concatenate([example.value_T for example in chunk]), begins), np.arange(len(chunk))
+        problems = problems or Problems()
+        for chunk in _in_chunks(_check(source.read(problems, form).examples, form, problems)):
             names = [example.place.replace(str(file), str(path), 1) for example in chunk]
-            yield Inputs(Split(flat, rows, np.full_like(rows, NO_LABEL), make_encoding(form)), tuple(names))
+            yield Inputs(_to_split([example.value_T for example in chunk], form), tuple(names))
+
+
+def to_split(x: Any, form: Format, *, lengths: Sequence[int] | None = None) -> Split:
+    """Return sequences of raw values in memory: texts, images, an array `[N, T]` or `[N, T, D]`, or a list of arrays.
+
+    Raises `UsageError` for what does not fit the format.
+    """
+    if isinstance(x, str) or not len(x):
+        raise UsageError("these are no sequences; give a list of texts, or an array with one sequence a row")
+    try:
+        if isinstance(form, ImageFormat):
+            return _image_split(to_image_sequences(check_pixels(to_pixels(x), "this array"), form, "this array"), form)
+        if lengths is not None and len(lengths) != len(x):
+            raise UsageError(f"there are {len(lengths)} lengths and {len(x)} sequences; give one for each")
+        problems, ends = Problems(), [None] * len(x) if lengths is None else lengths
+        examples = [
+            Example(_to_values(row, end, form), None, f"sequence {n}")
+            for n, (row, end) in enumerate(zip(x, ends, strict=True))
+        ]
+        return _to_split([example.value_T for example in _check(examples, form, problems)], form)
+    except (RunError, TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _to_values(row: Any, length: int | None, form: Format) -> Array:
+    if isinstance(form, TextFormat):
+        if not isinstance(row, str):
+            raise UsageError(f"a sequence is a {type(row).__name__}; this network reads texts, so give a list of str")
+        value_T: Array = form.to_values(row)
+    else:
+        value_T, size = to_numbers(row), count_values(form)
+        value_T = value_T[:, None] if value_T.ndim == 1 and size == 1 else value_T
+        if value_T.ndim != 2 or value_T.shape[1] != size:
+            found = f"a sequence has the shape {list(value_T.shape)}, and this network reads {count_channels(size)}"
+            raise UsageError(f"{found}; give [steps, {size}] for each")
+    if length is not None and not 0 < length <= len(value_T):
+        raise UsageError(f"a sequence of {len(value_T)} steps has the length {length}; give one from 1 on")
+    if not len(value_T):
+        raise UsageError("a sequence is empty; leave it out")
+    return value_T[:length]
+
+
+def _check(examples: Iterable[Example], form: Format, problems: Problems) -> Iterator[Example]:
+    """Yield the examples that the network can read."""
+    for example in examples:
+        with problems.at(example.place):
+            check_numbers(example, may_miss=has_mask(form), cure=FILL_IN)
+            yield example
+
+
+def _image_split(x_NTD: Float32[np.ndarray, "N T D"], form: ImageFormat) -> Split:
+    unlabeled = np.full(len(x_NTD), NO_LABEL, dtype=np.int64)
+    return from_array(x_NTD, unlabeled)._replace(encoding=make_encoding(form))
+
+
+def _to_split(values: Sequence[Array], form: Format) -> Split:
+    begins = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    rows = np.arange(len(values))
+    return Split(Flat(np.concatenate(values), begins), rows, np.full_like(rows, NO_LABEL), make_encoding(form))
 
 
 def _in_chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
