@@ -124,7 +124,7 @@ class TrainedRun(NamedTuple):
     weights: Weights = "final"
 
     def predict_proba(
-        self, x: ArrayLike | Sequence[Any], *, lengths: Sequence[int] | None = None
+        self, x: ArrayLike | Sequence[Any], *, lengths: ArrayLike | None = None
     ) -> Float32[np.ndarray, "N C"]:
         """Return the probability of each class of `card.class_names` for sequences of raw values, as in the data.
 
@@ -137,7 +137,7 @@ class TrainedRun(NamedTuple):
         answer: Float32[np.ndarray, "N C"] = probability_NC[np.argsort(order)]
         return answer
 
-    def predict(self, x: ArrayLike | Sequence[Any], *, lengths: Sequence[int] | None = None) -> list[str]:
+    def predict(self, x: ArrayLike | Sequence[Any], *, lengths: ArrayLike | None = None) -> list[str]:
         """Return the name of the likeliest class of each sequence; see `predict_proba`."""
         return [self.card.class_names[number] for number in self.predict_proba(x, lengths=lengths).argmax(axis=1)]
 

@@ -310,7 +310,7 @@ def to_numbers(x: object) -> Float32[np.ndarray, "..."]:
     """Return an array of numbers as the cache keeps them."""
     try:
         with np.errstate(over="ignore"):
-            return np.asarray(x, dtype=np.float64).astype(np.float32)
+            return np.atleast_1d(np.asarray(x, dtype=np.float64)).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise UsageError("these are not numbers; give arrays of them, and NaN for what is missing") from error
 

@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
@@ -103,10 +103,15 @@ def to_unit(x: Pixels) -> Float32[np.ndarray, "..."]:
     return x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x.astype(np.float32, copy=False)
 
 
-def to_pixels(x: object) -> Pixels:
+def to_pixels(x: Any) -> Pixels:
     """Return whole numbers from 0 to 255 as bytes, and any other array as it is."""
-    array = np.asarray(x)
-    is_byte = array.dtype.kind in "iu" and array.size and array.min() >= 0 and array.max() <= 255
+    try:
+        array: Pixels = np.atleast_1d(x)
+    except ValueError:
+        array = np.array(["rows of different lengths"])
+    if array.dtype.kind not in "iuf":
+        raise UsageError("these are not pixels; give an array of numbers from 0 to 255, or of floats from 0 to 1")
+    is_byte = array.dtype.kind in "iu" and array.size > 0 and array.min() >= 0 and array.max() <= 255
     return array.astype(np.uint8) if is_byte else array
 
 

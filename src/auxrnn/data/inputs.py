@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
+from numpy.typing import ArrayLike
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Problems
@@ -70,25 +71,23 @@ def read_inputs(
             yield Inputs(_to_split([example.value_T for example in chunk], form), tuple(names))
 
 
-def to_split(x: Any, form: Format, *, lengths: Sequence[int] | None = None) -> Split:
+def to_split(x: Any, form: Format, *, lengths: ArrayLike | None = None) -> Split:
     """Return sequences of raw values in memory: texts, images, an array `[N, T]` or `[N, T, D]`, or a list of arrays.
 
     Raises `UsageError` for what does not fit the format.
     """
-    if isinstance(x, str) or not len(x):
+    if isinstance(x, str) or not isinstance(x, Sequence | np.ndarray) or not len(x):
         raise UsageError("these are no sequences; give a list of texts, or an array with one sequence a row")
     try:
         if isinstance(form, ImageFormat):
             return _image_split(to_image_sequences(check_pixels(to_pixels(x), "this array"), form, "this array"), form)
-        if lengths is not None and len(lengths) != len(x):
-            raise UsageError(f"there are {len(lengths)} lengths and {len(x)} sequences; give one for each")
-        problems, ends = Problems(), [None] * len(x) if lengths is None else lengths
-        examples = [
-            Example(_to_values(row, end, form), None, f"sequence {n}")
-            for n, (row, end) in enumerate(zip(x, ends, strict=True))
-        ]
-        return _to_split([example.value_T for example in _check(examples, form, problems)], form)
-    except (RunError, TypeError, ValueError) as error:
+        ends = [None] * len(x) if lengths is None else np.asarray(lengths).tolist()
+        if len(ends) != len(x) or not all(isinstance(end, int | None) for end in ends):
+            raise UsageError(f"lengths are not {len(x):,} whole numbers; give one for each sequence")
+        rows = (_to_values(row, end, form) for row, end in zip(x, ends, strict=True))
+        examples = (Example(value_T, None, f"sequence {number}") for number, value_T in enumerate(rows))
+        return _to_split([example.value_T for example in _check(examples, form, Problems())], form)
+    except RunError as error:
         raise UsageError(str(error)) from error
 
 
