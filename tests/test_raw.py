@@ -126,6 +126,9 @@ def test_texts_are_predicted_and_streamed_as_they_are(tmp_path):
         np.testing.assert_allclose(stream.step(text)[0].numpy(), expected_C, atol=1e-5)
         stream.restart()
     assert set(run.predict(texts)) <= {"cat", "dog"}
+    for wrong in (None, 7, [7], ["ab"], ["a", "bc"]):
+        with pytest.raises(auxrnn.UsageError, match="give 2 texts of equal length"):
+            run.stream(2).step(wrong)
     pair = run.stream(2)
     np.testing.assert_allclose(pair.step(["abc", "xyz"]).numpy(), run.predict_proba(["abc", "xyz"]), atol=1e-5)
 

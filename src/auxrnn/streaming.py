@@ -190,10 +190,8 @@ def to_steps(values: ArrayLike | Sequence[str], form: Format, num_rows: int) -> 
     """Return raw values as `[B, S]` of a text and `[B, S, D]` of anything else, see `RawStream.step`."""
     if isinstance(form, TextFormat):
         return _to_characters(values, form, num_rows)
-    step_BSD, size = (
-        to_unit(to_pixels(values)) if isinstance(form, ImageFormat) else to_numbers(values),
-        count_values(form),
-    )
+    step_BSD = to_unit(to_pixels(values)) if isinstance(form, ImageFormat) else to_numbers(values)
+    size = count_values(form)
     if step_BSD.ndim < 2:
         step_BSD = step_BSD.reshape((-1, 1) if size == 1 else (1, -1))
     if step_BSD.ndim == 2:
@@ -210,7 +208,7 @@ def to_steps(values: ArrayLike | Sequence[str], form: Format, num_rows: int) -> 
 
 
 def _to_characters(values: Any, form: TextFormat, num_rows: int) -> Array:
-    pieces = [values] if isinstance(values, str) else list(values)
+    pieces = [values] if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) else values
     rows = [form.to_values(piece) if isinstance(piece, str) else np.asarray(piece) for piece in pieces]
     if len(rows) != num_rows or len({row.shape for row in rows}) > 1 or any(row.dtype.kind != "u" for row in rows):
         raise UsageError(f"a step of this stream is characters; give {num_rows} texts of equal length")

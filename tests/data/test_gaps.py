@@ -9,7 +9,8 @@ from auxrnn.data.datasets import load
 from auxrnn.data.formats import SeriesFormat, fit_scale, make_encoding, measure_constant_loss
 from auxrnn.data.images import to_unit
 from auxrnn.data.sequences import Encoding, Flat, Split, by_length, from_array, to_batch
-from auxrnn.errors import RunError
+from auxrnn.data.splits import divide, make_splits
+from auxrnn.errors import RunError, UsageError
 
 NAN = np.nan
 
@@ -104,6 +105,15 @@ def test_the_cache_keeps_gaps_and_counts_them(tmp_path):
         np.testing.assert_array_equal(dataset.flat.value_K, x_NTD.reshape(-1, 1))
         assert (dataset.facts.num_missing, dataset.facts.num_gappy) == (3, 2)
         assert dataset.facts.describe_missing().startswith("missing values: 3, in 2 sequences; ")
+
+
+def test_a_network_without_masks_is_given_no_data_with_gaps(tmp_path):
+    save_with_a_gap(tmp_path / "data.npz")
+    dataset = load(DataConfig(data=str(tmp_path / "data.npz")))
+    division = divide(dataset.table, DataConfig(data=""), seed=0)
+    with pytest.raises(UsageError, match="has gaps, and the network was trained without any; fill them in"):
+        make_splits(dataset, division, SeriesFormat(1, (0.0,), (1.0,)))
+    assert make_splits(dataset, division, SeriesFormat(1, (0.0,), (1.0,), has_mask=True)).train.num_examples == 8
 
 
 def test_gaps_can_be_refused_by_their_place(tmp_path, assert_one_sentence):

@@ -205,13 +205,16 @@ def measure_channels(
     """
     count_D, mean_D, square_D = np.zeros(size), np.zeros(size), np.zeros(size)
     for value_KD in blocks:
-        is_there_KD = ~np.isnan(value_KD)
-        there_D = is_there_KD.sum(axis=0)
-        block_KD: Float64[np.ndarray, "K D"] = np.where(is_there_KD, value_KD.astype(np.float64), 0.0)
+        # In place: a block may be large.
+        block_KD: Float64[np.ndarray, "K D"] = value_KD.astype(np.float64)
+        is_missing_KD = np.isnan(block_KD)
+        block_KD[is_missing_KD] = 0.0
+        there_D = len(block_KD) - is_missing_KD.sum(axis=0)
         block_mean_D, total_D = block_KD.sum(axis=0) / np.maximum(there_D, 1), np.maximum(count_D + there_D, 1)
         shift_D = block_mean_D - mean_D
-        distance_KD = np.where(is_there_KD, block_KD - block_mean_D, 0.0)
-        square_D += (distance_KD**2).sum(axis=0) + shift_D**2 * count_D * there_D / total_D
+        block_KD -= block_mean_D
+        block_KD[is_missing_KD] = 0.0
+        square_D += np.square(block_KD, out=block_KD).sum(axis=0) + shift_D**2 * count_D * there_D / total_D
         mean_D += shift_D * there_D / total_D
         count_D += there_D
     return mean_D, square_D / np.maximum(count_D, 1)
