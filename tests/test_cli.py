@@ -33,7 +33,8 @@ COMMANDS = [name for name in cli.app if not name.startswith("-")]
 FROM_FILE = {
     "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9, "length": 9,
     "test_data": "a", "unlabeled": "a", "enlarge_to": 9, "text_column": "a", "label_column": "a", "tokens": "bytes",
-    "alphabet_size": 9, "max_length": 9, "read_backward": True, "label_fraction": 0.1, "test_fraction": 0.1,
+    "alphabet_size": 9, "max_length": 9, "steps_per_input": 9, "missing": "refuse",
+    "read_backward": True, "label_fraction": 0.1, "test_fraction": 0.1,
     "validation_fraction": 0.1, "model": "sa_lstm", "hidden_size": 9, "num_layers": 9, "embedding_size": 9,
     "decoder_layers": 9, "tie_decoder": True, "optimizer": "sgd", "warmup_steps": 9, "label_smoothing": 0.1,
     "head_size": 9, "drop_connect": 0.1, "gate_init": "chrono", "num_segments": 9, "segment_length": 9,
@@ -47,7 +48,8 @@ FROM_FILE = {
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
     "test_data": "b", "unlabeled": "b", "enlarge_to": 8, "text_column": "b", "label_column": "b",
-    "tokens": "characters", "alphabet_size": 8, "max_length": 8, "read_backward": False, "label_fraction": 0.2,
+    "tokens": "characters", "alphabet_size": 8, "max_length": 8, "steps_per_input": 8, "missing": "mask",
+    "read_backward": False, "label_fraction": 0.2,
     "test_fraction": 0.3, "validation_fraction": 0.2, "model": "gru", "hidden_size": 8, "num_layers": 8,
     "embedding_size": 8, "decoder_layers": 8, "tie_decoder": False, "optimizer": "adam", "warmup_steps": 8,
     "label_smoothing": 0.2,
