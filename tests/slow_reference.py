@@ -53,10 +53,15 @@ def head(module, x_H, kept_CF):
     return F.linear(F.relu(module.hidden(x_H)), weight, module.output.bias)
 
 
-def token_loss(output_O, target):
+def token_loss(output_O, target, is_there_O=None):
+    """Give the loss of one token; of values that are not there, and of the masks at the end of a target, nothing."""
     if target.dtype == torch.long:
         return -torch.log_softmax(output_O, dim=0)[target]
-    return ((output_O - target) ** 2).sum()
+    total = 0.0
+    for number, output in enumerate(output_O):
+        if is_there_O is None or is_there_O[number]:
+            total = total + (output - target[number]) ** 2
+    return total
 
 
 def start_decoder(cell, main_state):
@@ -64,7 +69,9 @@ def start_decoder(cell, main_state):
     return main_state[-num_shared:] + zeros(cell)[num_shared:]
 
 
-def reconstruct(objective, encoder, x_TD, *, anchor, start, length, kept=None, is_true=None, choose=None):
+def reconstruct(
+    objective, encoder, x_TD, *, anchor, start, length, kept=None, is_true=None, choose=None, is_there_TD=None
+):
     """Give the summed loss of one segment; `is_true` says which inputs are true tokens, `choose` feeds the others."""
     main = read(encoder, x_TD, num_steps=anchor + 1, window=objective.window)
     positions = list(range(start, start + length + 1))
@@ -77,11 +84,15 @@ def reconstruct(objective, encoder, x_TD, *, anchor, start, length, kept=None, i
             token = choose(output.detach(), s - 1)
         state = lstm_step(objective.decoder.cell, embed(encoder.embedding, token), state)
         output = head(objective.decoder.head, state[-1][0], kept)
-        total = total + token_loss(output, x_TD[target_position])
+        total = total + token_loss(output, x_TD[target_position], _row(is_there_TD, target_position))
     return total
 
 
-def predict(objective, encoder, x_TD, *, anchor, length, kept=None):
+def _row(is_there_TD, position):
+    return None if is_there_TD is None else is_there_TD[position]
+
+
+def predict(objective, encoder, x_TD, *, anchor, length, kept=None, is_there_TD=None):
     """Give the summed loss of one segment, cutting at the anchor and every `window` steps after it."""
     is_full = objective.window == "full"
     main = read(encoder, x_TD, num_steps=anchor, window="full" if is_full else 0)
@@ -96,5 +107,6 @@ def predict(objective, encoder, x_TD, *, anchor, length, kept=None):
         if upper is not None:
             upper = lstm_step(objective.upper, top_H, upper)
             top_H = upper[-1][0]
-        total = total + token_loss(head(objective.head, top_H, kept), x_TD[anchor + s + 1])
+        target = anchor + s + 1
+        total = total + token_loss(head(objective.head, top_H, kept), x_TD[target], _row(is_there_TD, target))
     return total

@@ -19,7 +19,7 @@ ALLOWED_BESIDE_BPTT = {
     "models/cells/lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "models/cells/gru.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
-    "training/calibration.py": ({"enable_grad", "requires_grad_"}, "the slope of a loss in one number, the temperature"),
+    "training/calibration.py": ({"enable_grad", "requires_grad_"}, "the slope of a loss in one number"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/optimizers.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
     "bench.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),

@@ -117,8 +117,19 @@ class TokenLoss(NamedTuple):
         output_MSO: Float[Tensor, "M S O"],
         target_MS: Shaped[Tensor, "M S *D"],
         is_target_MS: Bool[Tensor, "M S"],
+        is_there_MSO: Bool[Tensor, "M S O"] | None = None,
     ) -> LossSum:
-        """Sum over features, then over the tokens that are targets."""
+        """Sum over features, then over the tokens that are targets.
+
+        Mask channels, with which vectors may end, are no targets, nor are values that are not there; a token then
+        counts by the share of its values that are.
+        """
+        if not self.is_token:
+            target_MS = target_MS[..., : output_MSO.shape[2]]
+        if is_there_MSO is not None:
+            is_counted_MSO = is_there_MSO & is_target_MS[:, :, None]
+            total = torch.where(is_counted_MSO, (output_MSO - target_MS).square(), 0.0).sum()
+            return LossSum(total / self.divisor, is_counted_MSO.sum().to(total.dtype) / output_MSO.shape[2])
         if self.is_token:
             error_MS = F.cross_entropy(output_MSO.transpose(1, 2), target_MS, reduction="none")
         else:
@@ -145,11 +156,12 @@ def segment_positions(segments: Segments, *, order: Order) -> Int[Tensor, "M S1"
 
 def gather_tokens(
     batch: SequenceBatch, segments: Segments, *, order: Order
-) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"]]:
-    """Return all tokens of the segments except the last (inputs), and all except the first (targets)."""
+) -> tuple[Shaped[Tensor, "M S *D"], Shaped[Tensor, "M S *D"], Bool[Tensor, "M S D"] | None]:
+    """Return all tokens of the segments except the last (inputs), all except the first (targets), what of these is."""
     column_MS = batch.column_of(segments.row_M, segment_positions(segments, order=order))
-    token_MS = gather_columns(batch.x_BT, segments.row_M, column_MS)
-    return token_MS[:, :-1], token_MS[:, 1:]
+    token_MS, there_BTD = gather_columns(batch.x_BT, segments.row_M, column_MS), batch.is_there_BTD
+    is_there_MSD = None if there_BTD is None else gather_columns(there_BTD, segments.row_M, column_MS[:, 1:])
+    return token_MS[:, :-1], token_MS[:, 1:], is_there_MSD
 
 
 class Reconstruct(nn.Module):
@@ -195,7 +207,7 @@ class Reconstruct(nn.Module):
         true_probability: float,
     ) -> LossSum:
         """Return the summed loss of all tokens; `true_probability` is that of scheduled sampling."""
-        x_MS, target_MS = gather_tokens(batch, segments, order=self.order)
+        x_MS, target_MS, is_there_MSD = gather_tokens(batch, segments, order=self.order)
         mask_OF = sampling = None
         if draws is not None:
             mask_OF = self.decoder.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
@@ -204,13 +216,13 @@ class Reconstruct(nn.Module):
                 sampling = Sampling(uniform_2MS[0] < true_probability, uniform_2MS[1])
         start = self.decoder.start(state)
         output_MSO = self.decoder(encoder.embedding, x_MS, start, dropconnect_mask_OF=mask_OF, sampling=sampling)
-        return self.token_loss(output_MSO, target_MS, find_targets(segments))
+        return self.token_loss(output_MSO, target_MS, find_targets(segments), is_there_MSD)
 
     def generate(
         self, encoder: Encoder, batch: SequenceBatch, segments: Segments, state: RNNState
     ) -> Shaped[Tensor, "M S *D"]:
         """Return the segments as the decoder remembers them, given only their first token; in decoding order."""
-        x_MS, _ = gather_tokens(batch, segments, order=self.order)
+        x_MS, _, _ = gather_tokens(batch, segments, order=self.order)
         # One more input than usual, so that the last prediction is also fed back and thereby returned.
         x_MS = torch.cat([x_MS, x_MS[:, :1]], dim=1)
         half_MS = torch.full(x_MS.shape[:2], 0.5, device=x_MS.device)
@@ -255,7 +267,7 @@ class Predict(nn.Module):
         true_probability: float,  # noqa: ARG002 - the main network reads the true tokens; there is nothing to feed back
     ) -> LossSum:
         """Return the summed loss of all tokens."""
-        x_MS, target_MS = gather_tokens(batch, segments, order="forward")
+        x_MS, target_MS, is_there_MSD = gather_tokens(batch, segments, order="forward")
         layers: list[Callable[[Tensor, RNNState], Run]] = [encoder]
         starts = [state]
         if self.upper is not None:
@@ -263,4 +275,4 @@ class Predict(nn.Module):
             starts.append(self.upper.initial_state(len(segments.row_M)))
         h_MSH = forward_truncated(layers, x_MS, starts, window=self.window)
         mask_OF = None if draws is None else self.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
-        return self.token_loss(self.head(h_MSH, mask_OF), target_MS, find_targets(segments))
+        return self.token_loss(self.head(h_MSH, mask_OF), target_MS, find_targets(segments), is_there_MSD)

@@ -26,7 +26,7 @@ from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.cells.urnn import URNN
-from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
+from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector, feed_vector_and_mask
 from auxrnn.models.encoder import Embedding, Encoder, Head, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.models.network import Baseline, Network, Trainable
 from auxrnn.presets import PRESETS, ModelName
@@ -48,6 +48,13 @@ class InputSpec(NamedTuple):
     num_steps: int
     constant_loss: float = 1.0
     """Auxiliary loss per token of the best constant prediction."""
+    has_mask: bool = False
+    """Whether the second half of the features are masks, which are read and never predicted."""
+
+    @property
+    def num_outputs(self) -> int:
+        """What a prediction of a token has: features or logits."""
+        return self.vocabulary_size or self.input_size // (1 + self.has_mask)
 
 
 def build_network(config: RunConfig, spec: InputSpec) -> Trainable:
@@ -75,7 +82,7 @@ def _check_memory(config: RunConfig, spec: InputSpec) -> None:
     """Refuse a network whose weights the memory cannot hold; on the meta device they take none."""
     model, baseline = config.model, config.baseline
     sizes = (model.hidden_size, model.embedding_size, model.head_size, baseline.filter_size, baseline.pad_to)
-    if max(sizes) <= USUAL_SIZE and max(model.num_layers, model.decoder_layers) <= USUAL_LAYERS:
+    if max(*sizes, spec.input_size) <= USUAL_SIZE and max(model.num_layers, model.decoder_layers) <= USUAL_LAYERS:
         # Seldom too large, and the meta device takes seconds to begin with.
         return
     with torch.device("meta"):
@@ -153,7 +160,7 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Ob
     num_tokens = sys.maxsize if segment_length == "full" else segment_length
     geometry = Geometry(segments.num_segments, num_tokens, segments.anchor_scope == "batch")
     token_loss = TokenLoss(spec.vocabulary_size is not None, spec.constant_loss if loss.normalize_auxiliary else 1.0)
-    head = _build_head(model, encoder.cell.output_size, spec.vocabulary_size or spec.input_size)
+    head = _build_head(model, encoder.cell.output_size, spec.num_outputs)
     if loss.objective == "predict":
         num_upper = model.decoder_layers - 1
         upper = _build_cell(model, encoder.cell.output_size, num_upper) if num_upper else None
@@ -169,7 +176,7 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Ob
 
 
 def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: Head) -> Decoder:
-    model, feedback = config.model, feed_vector
+    model, feedback = config.model, feed_vector_and_mask if spec.has_mask else feed_vector
     if spec.vocabulary_size is not None:
         feedback = feed_sampled if config.loss.feedback == "sample" else feed_argmax
     input_size = encoder.embedding.embedding_size

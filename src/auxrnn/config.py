@@ -83,6 +83,12 @@ class DataConfig:
     """Most characters that an alphabet made from the training texts may have; rarer ones count as unknown."""
     max_length: int | None = None
     """Steps of a text or series that are read, from its start (default: all; dbpedia 1014)."""
+    steps_per_input: int = 1
+    """Neighboring steps of a series or an image that become one wider input: k times fewer inputs, which cost less.
+    Windows and segments then count inputs."""
+    missing: Literal["mask", "refuse"] = "mask"
+    """Values of a series that are missing (NaN, or ? in a .ts file). mask: take the mean of their channel, and give the
+    network one more channel for each that says what was there; refuse: stop at the first."""
     read_backward: bool = False
     """Read texts from their end, as the char-CNN's authors do (Zhang et al., 2015)."""
     train_examples: int | None = None
@@ -96,7 +102,7 @@ class DataConfig:
     out none. auto: the data's own validation split, else a tenth (a fifth of small sets)."""
 
     def __post_init__(self) -> None:
-        _check_bounds(self, 1, LARGEST_SIDE, "image_size")
+        _check_bounds(self, 1, LARGEST_SIDE, "image_size", "steps_per_input")
         _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples")
         _check_bounds(self, 1, MOST_SAMPLES_A_SECOND, "sample_rate")
         if self.label_pattern is not None and self.label_pattern.count("{label}") != 1:

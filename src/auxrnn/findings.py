@@ -16,7 +16,7 @@ from auxrnn.auxiliary import Reconstruct, find_targets, gather_tokens
 from auxrnn.bptt import CHUNK, states_at
 from auxrnn.build import count_weights
 from auxrnn.config import SplitName
-from auxrnn.data.formats import Format, TextFormat
+from auxrnn.data.formats import Format, SeriesFormat, TextFormat, steps_per_input
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, by_length, in_order
 from auxrnn.files import damaged, digest
@@ -92,8 +92,9 @@ def _spread(split: Split, most: int) -> Split:
 def _find_answers(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], trained: runs.TrainedRun) -> Answers:
     num_classes = logits_NC.shape[1]
     pairs = torch.bincount(label_N * num_classes + logits_NC.argmax(dim=1), minlength=num_classes**2)
-    temperatures = (1.0, trained.temperature) if trained.temperature != 1 else (1.0,)
-    probabilities = [(logits_NC / temperature).softmax(dim=1) for temperature in temperatures]
+    # The logits are divided by the temperature already; without it comes first.
+    factors = (trained.temperature, 1.0) if trained.temperature != 1 else (1.0,)
+    probabilities = [(factor * logits_NC).softmax(dim=1) for factor in factors]
     return Answers(
         trained.card.class_names,
         pairs.reshape(num_classes, num_classes).tolist(),
@@ -152,7 +153,11 @@ def rebuild(network: Network, batch: SequenceBatch, anchor_K: Int[Tensor, " K"])
         network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)], first_B=batch.first_B
     )
     rebuilt_KS = objective.generate(network.encoder, batch, segments, state)
-    _, target_KS = gather_tokens(batch, segments, order=objective.order)
+    _, target_KS, _ = gather_tokens(batch, segments, order=objective.order)
+    if target_KS.dim() == 3:
+        # A mask is no target.
+        num_values = objective.decoder.head.output.out_features
+        target_KS, rebuilt_KS = target_KS[:, :, :num_values], rebuilt_KS[:, :, :num_values]
     is_target_KS, step = find_targets(segments), -1 if objective.order == "reversed" else 1
     true, rebuilt = (
         [row_S[is_in_S].numpy()[::step] for row_S, is_in_S in zip(each_KS, is_target_KS, strict=True)]
@@ -211,10 +216,12 @@ def _score(found: Rebuilt) -> tuple[float, float]:
 
 def _show(found: Rebuilt, row: int, title: str, form: Format, *, is_reversed: bool) -> ShownSegment:
     # The one step that was given is not shown: the last one, or the first.
-    first, anchor = (int(steps_M[row]) + 1 for steps_M in (found.segments.start_M, found.segments.anchor_M))
-    parts = [part[row] for part in (found.true, found.rebuilt)]
+    first, anchor = (int(steps_M[row]) for steps_M in (found.segments.start_M, found.segments.anchor_M))
+    width, parts = steps_per_input(form), [part[row] for part in (found.true, found.rebuilt)]
+    if isinstance(form, SeriesFormat):
+        parts = [part.reshape(-1, form.num_channels) for part in parts]
     spelled = [_spell(part, form) for part in parts] if isinstance(form, TextFormat) else parts
-    return ShownSegment(title, first + (0 if is_reversed else 1), anchor, *spelled)
+    return ShownSegment(title, width * (first + (0 if is_reversed else 1)) + 1, width * anchor + 1, *spelled)
 
 
 def _spell(token_S: Int[np.ndarray, " S"], form: TextFormat) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import safetensors.torch
 import torch
+from jaxtyping import Float32
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -44,9 +46,18 @@ from auxrnn.config import (
 from auxrnn.data import datasets, formats
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.datasets import Dataset
-from auxrnn.data.formats import Format, from_plain, make_encoding, step_sizes, to_plain
+from auxrnn.data.formats import (
+    Format,
+    SeriesFormat,
+    from_plain,
+    has_mask,
+    make_encoding,
+    step_sizes,
+    to_plain,
+)
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Encoding, Split
+from auxrnn.data.inputs import to_split
+from auxrnn.data.sequences import Encoding, Split, by_length, in_order
 from auxrnn.data.splits import Division, divide, is_drawn, make_splits
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import (
@@ -66,6 +77,8 @@ from auxrnn.files import (
 )
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.network import Trainable
+from auxrnn.streaming import RawStream
+from auxrnn.training.evaluate import predict_probabilities
 from auxrnn.training.loop import BEST, Position, Session, train
 from auxrnn.training.record import (
     Checkpoint,
@@ -78,6 +91,7 @@ from auxrnn.training.record import (
     save_checkpoint,
 )
 
+BATCH_SIZE = 64
 RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
@@ -110,7 +124,8 @@ class ModelCard(NamedTuple):
     @property
     def spec(self) -> InputSpec:
         """What a network must fit to read such sequences."""
-        return InputSpec(*step_sizes(self.format), len(self.class_names), self.num_steps, self.constant_loss)
+        sizes = (*step_sizes(self.format), len(self.class_names), self.num_steps)
+        return InputSpec(*sizes, self.constant_loss, has_mask(self.format))
 
 
 class Prepared(NamedTuple):
@@ -132,6 +147,28 @@ class TrainedRun(NamedTuple):
     temperature: float = 1.0
     """What the logits of the network are divided by, already."""
 
+    def predict_proba(
+        self, x: ArrayLike | Sequence[Any], *, lengths: ArrayLike | None = None
+    ) -> Float32[np.ndarray, "N C"]:
+        """Return the probability of each class of `card.class_names` for sequences of raw values, as in the data.
+
+        Give an array `[N, T]` or `[N, T, D]` (and lengths, where it is padded), a list of arrays of different lengths,
+        a list of texts, or images as `[N, height, width]`, `[N, height, width, channels]` or their pixels `[N, T]`.
+        """
+        split = to_split(x, self.card.format, lengths=lengths)
+        order = by_length(split)
+        probability_NC = predict_probabilities(self.network, in_order(split.select(order), BATCH_SIZE)).numpy()
+        answer: Float32[np.ndarray, "N C"] = probability_NC[np.argsort(order)]
+        return answer
+
+    def predict(self, x: ArrayLike | Sequence[Any], *, lengths: ArrayLike | None = None) -> list[str]:
+        """Return the name of the likeliest class of each sequence; see `predict_proba`."""
+        return [self.card.class_names[number] for number in self.predict_proba(x, lengths=lengths).argmax(axis=1)]
+
+    def stream(self, num_sequences: int = 1) -> RawStream:
+        """Return a stream that takes raw values step by step."""
+        return RawStream(self.network, self.card.format, self.card.class_names, num_sequences)
+
 
 def settle(config: RunConfig) -> RunConfig:
     """Resolve device, threads and absolute paths, so that resuming uses the same."""
@@ -150,11 +187,14 @@ def prepare(config: RunConfig, dataset: Dataset) -> Prepared:
     """
     division = divide(dataset.table, config.data, seed=config.seed)
     form = formats.settle(dataset.facts.format, config.data)
+    if dataset.facts.num_missing and isinstance(form, SeriesFormat):
+        form = form._replace(has_mask=True)
     if config.init_from is not None:
         form = formats.adopt(form, load_run(config.init_from).card.format)
     max_length = None if isinstance(form, ImageFormat) else form.max_length
     label_N = dataset.table.label_N[division.train]
-    kept = Split(dataset.flat, division.train, label_N, Encoding(lambda value: value, max_length))
+    encoding = Encoding(lambda value: value, max_length, steps_per_input=formats.steps_per_input(form))
+    kept = Split(dataset.flat, division.train, label_N, encoding)
     fitted = formats.fit(form, kept, config.data)
     loss = formats.measure_constant_loss(kept._replace(encoding=make_encoding(fitted)))
     card = ModelCard(dataset.facts.class_names, fitted, int(kept.length_N.max()), dataset.checksum, loss)

@@ -2,8 +2,10 @@
 
 import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -11,6 +13,9 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from auxrnn.bptt import CHUNK
+from auxrnn.data.formats import Format, TextFormat, count_values, find_bad, has_mask, make_encoding, to_numbers
+from auxrnn.data.images import ImageFormat, to_pixels, to_unit
+from auxrnn.data.sequences import Array
 from auxrnn.errors import RunError, UsageError
 from auxrnn.kernels.lstm import Packed, can_run
 from auxrnn.models.cells.lstm import LSTM
@@ -116,15 +121,112 @@ class Stream:
             tensor_LBH.copy_(moved_LBH)
 
 
-def read_steps(lines: Iterable[str], input_size: int) -> Iterator[list[float] | None]:
-    """Yield the vectors that lines of text hold, and None where an empty line ends a sequence."""
+class RawStream:
+    """A `Stream` of raw values as in the data: it scales them, joins steps into inputs, and marks what is missing.
+
+    Not safe for use by several threads.
+    """
+
+    def __init__(
+        self, network: Trainable, form: Format, class_names: tuple[str, ...] = (), num_sequences: int = 1
+    ) -> None:
+        if isinstance(form, TextFormat) and form.is_backward:
+            raise UsageError("this network reads texts from their end, which a stream does not have; give whole texts")
+        self.class_names = class_names
+        """What each probability is of."""
+        self._stream, self._form, self._num_sequences = Stream(network, num_sequences), form, num_sequences
+        self._encoding, self._num_read = make_encoding(form), 0
+        shape = () if isinstance(form, TextFormat) else (count_values(form),)
+        self._pending_BS: Array = np.zeros((num_sequences, 0, *shape), np.float32 if shape else np.int64)
+        self._answer_BC: Float[Tensor, "B C"] | None = None
+
+    def step(self, values: ArrayLike | Sequence[str]) -> Float[Tensor, "B C"] | None:
+        """Read one or more further steps of each sequence; return the class probabilities after their last input.
+
+        None where they complete no input; beyond `--max-length` nothing is read, and the answer stays. A step of one
+        sequence is its channels `[D]` (or a number, of one channel), several are `[S, D]`; of several sequences a step
+        is `[B, D]`, and several are `[B, S, D]`. NaN is missing. Of a text, give a piece; of several, one of equal
+        length for each. Pixels are whole numbers from 0 to 255 or floats from 0 to 1, in the order of reading.
+        """
+        value_BS, longest = to_steps(values, self._form, self._num_sequences), self._encoding.max_length
+        if longest is not None:
+            value_BS = value_BS[:, : longest - self._num_read]
+            if not value_BS.shape[1]:
+                return self._answer_BC
+        self._num_read += value_BS.shape[1]
+        self._pending_BS = np.concatenate([self._pending_BS, self._encoding.encode(value_BS)], axis=1)
+        return self._read(is_end=self._num_read == longest)
+
+    def finish(self) -> Float[Tensor, "B C"] | None:
+        """Begin new sequences; return the answer for those that ended inside an input, None if it was given already."""
+        answer_BC = self._read(is_end=True)
+        self.restart()
+        return answer_BC
+
+    def restart(self, row: int | None = None) -> None:
+        """Begin new sequences, in one row or in all."""
+        if row is not None and (self._pending_BS.shape[1] or self._encoding.max_length is not None):
+            raise UsageError("one row cannot restart inside an input or with a max_length; use a stream for each")
+        self._stream.restart(row)
+        if row is None:
+            self._num_read, self._pending_BS, self._answer_BC = 0, self._pending_BS[:, :0], None
+
+    def _read(self, *, is_end: bool) -> Float[Tensor, "B C"] | None:
+        """Read the inputs that are complete; at the end of a sequence the last one is filled up."""
+        size = self._encoding.steps_per_input
+        if is_end and (num_more := -self._pending_BS.shape[1] % size):
+            self._pending_BS = np.pad(self._pending_BS, ((0, 0), (0, num_more), (0, 0)), constant_values=np.nan)
+        num_whole = self._pending_BS.shape[1] // size
+        if not num_whole:
+            return None
+        x_BS, self._pending_BS = np.split(self._pending_BS, [num_whole * size], axis=1)
+        if x_BS.ndim == 3:
+            x_BS, _ = self._encoding.fill(x_BS.reshape(len(x_BS), num_whole, -1))
+        self._answer_BC = self._stream.step(x_BS)
+        return self._answer_BC
+
+
+def to_steps(values: ArrayLike | Sequence[str], form: Format, num_rows: int) -> Array:
+    """Return raw values as `[B, S]` of a text and `[B, S, D]` of anything else, see `RawStream.step`."""
+    if isinstance(form, TextFormat):
+        return _to_characters(values, form, num_rows)
+    step_BSD = to_unit(to_pixels(values)) if isinstance(form, ImageFormat) else to_numbers(values)
+    size = count_values(form)
+    if step_BSD.ndim < 2:
+        step_BSD = step_BSD.reshape((-1, 1) if size == 1 else (1, -1))
+    if step_BSD.ndim == 2:
+        step_BSD = step_BSD[None] if num_rows == 1 else step_BSD[:, None]
+    if step_BSD.ndim != 3 or step_BSD.shape[::2] != (num_rows, size):
+        found = f"steps of shape {list(np.shape(values))} do not fit this stream"
+        raise UsageError(f"{found}; give [{num_rows}, steps, {size}]")
+    if isinstance(form, ImageFormat) and not ((step_BSD >= 0) & (step_BSD <= 1)).all():
+        raise UsageError("a pixel is a whole number from 0 to 255 or a float from 0 to 1; scale them")
+    if len(found_I := find_bad(step_BSD.reshape(-1, size), may_miss=has_mask(form))):
+        cure = "fill it in; networks trained on gaps read NaN, but never infinity"
+        raise UsageError(f"a step holds {step_BSD.reshape(-1, size)[tuple(found_I)]:.3g}; {cure}")
+    return step_BSD
+
+
+def _to_characters(values: Any, form: TextFormat, num_rows: int) -> Array:
+    pieces = [values] if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) else values
+    rows = [form.to_values(piece) if isinstance(piece, str) else np.asarray(piece) for piece in pieces]
+    if len(rows) != num_rows or len({row.shape for row in rows}) > 1 or any(row.dtype.kind != "u" for row in rows):
+        raise UsageError(f"a step of this stream is characters; give {num_rows} texts of equal length")
+    return np.stack(rows)
+
+
+def read_steps(lines: Iterable[str], input_size: int, *, may_miss: bool = False) -> Iterator[list[float] | None]:
+    """Yield the vectors that lines of text hold, and None where an empty line ends a sequence.
+
+    Where values may be missing, nan and ? stand for them.
+    """
     for number, line in enumerate(lines, start=1):
         words = line.replace(",", " ").split()
         try:
-            values = [float(word) for word in words]
+            values = [math.nan if may_miss and word == "?" else float(word) for word in words]
         except ValueError:
-            values = [math.nan]
-        if not all(map(math.isfinite, values)):
+            values = [math.inf]
+        if not all(math.isfinite(value) or (may_miss and math.isnan(value)) for value in values):
             raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}")
         if any(abs(value) > LARGEST_INPUT for value in values):
             raise RunError(f"line {number} holds a number beyond {LARGEST_INPUT:g}: {line.strip()[:40]!r}")

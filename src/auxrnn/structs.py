@@ -13,7 +13,7 @@ import hashlib
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 Steps = Shaped[Tensor, "B T *D"]
@@ -28,6 +28,9 @@ class SequenceBatch(NamedTuple):
     x_BT: Steps
     label_B: Int[Tensor, " B"]
     first_B: Int[Tensor, " B"] | None = None
+    is_there_BTD: Bool[Tensor, "B T D"] | None = None
+    """Which values the data has; the others (gaps, the fill of the last input) are never targets. None: all are there.
+    Where inputs end in mask channels, it has none for these."""
 
     @property
     def length_B(self) -> Int[Tensor, " B"]:
@@ -39,12 +42,14 @@ class SequenceBatch(NamedTuple):
     def to(self, device: torch.device) -> "SequenceBatch":
         """Return the same batch on a device."""
         first_B = None if self.first_B is None else self.first_B.to(device)
-        return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B)
+        is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD.to(device)
+        return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B, is_there_BTD)
 
     def head(self, num_rows: int) -> "SequenceBatch":
         """Return the first rows."""
         first_B = None if self.first_B is None else self.first_B[:num_rows]
-        return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B)
+        is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD[:num_rows]
+        return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B, is_there_BTD)
 
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Return the columns of positions that are counted from the start of their own sequence."""
@@ -97,11 +102,12 @@ class LossSum(NamedTuple):
     """The paper's L_i and l_i, each summed over i (section 3.4); divided once, where losses are combined."""
 
     total: Float[Tensor, ""]
-    num_tokens: Int[Tensor, ""]
+    num_tokens: Int[Tensor, ""] | Float[Tensor, ""]
+    """A step with gaps counts by the share of its values that are there."""
 
     def mean(self) -> Float[Tensor, ""]:
         """Return the loss per token; zero where nothing was predicted."""
-        return self.total / self.num_tokens.clamp(min=1)
+        return self.total / torch.where(self.num_tokens > 0, self.num_tokens, 1)
 
 
 class Draws(NamedTuple):

@@ -84,3 +84,21 @@ def test_a_shorter_segment_has_targets_only_at_its_first_steps():
 
 def test_a_mean_over_no_tokens_is_zero():
     assert float(LossSum(torch.tensor(0.0), torch.tensor(0)).mean()) == 0.0
+
+
+def test_what_stands_in_a_gap_has_no_influence_as_a_target():
+    output_MSO, target_MSO = torch.randn(2, 3, V, dtype=torch.float64), torch.randn(2, 3, V, dtype=torch.float64)
+    is_target_MS, is_there_MSO = find_targets(make_segments([3, 2])), torch.rand(2, 3, V) > 0.4
+    loss = SQUARED(output_MSO, target_MSO, is_target_MS, is_there_MSO)
+    changed = SQUARED(output_MSO, torch.where(is_there_MSO, target_MSO, 1e30), is_target_MS, is_there_MSO)
+    assert torch.equal(loss.total, changed.total)
+    assert float(loss.num_tokens) == pytest.approx(int(is_there_MSO[is_target_MS].sum()) / V)
+
+
+def test_where_all_is_there_a_loss_is_the_one_without_gaps():
+    _, output_MSO, target_MSO = make_tokens("squared", 2, 3)
+    is_target_MS, all_MSO = find_targets(make_segments([3, 1])), torch.ones(2, 3, V, dtype=torch.bool)
+    whole = SQUARED(output_MSO, target_MSO, is_target_MS)
+    masked = SQUARED(output_MSO, target_MSO, is_target_MS, all_MSO)
+    torch.testing.assert_close(masked.total, whole.total)
+    assert float(masked.num_tokens) == int(whole.num_tokens)

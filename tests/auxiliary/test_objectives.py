@@ -7,8 +7,8 @@ import slow_reference as slow
 from auxrnn.auxiliary import Geometry, Predict, Reconstruct, TokenLoss
 from auxrnn.bptt import states_at
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector
-from auxrnn.models.encoder import Encoder, Head, TokenEmbedding
+from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector, feed_vector_and_mask
+from auxrnn.models.encoder import Encoder, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import Draws, SequenceBatch
 from tiny import make_encoder
 
@@ -26,7 +26,7 @@ def make_reconstruct(
     decoder_layers=2,
     feedback=feed_vector,
 ):
-    is_vector = feedback is feed_vector
+    is_vector = feedback in (feed_vector, feed_vector_and_mask)
     head = Head(H, head_size=6, output_size=D if is_vector else V, drop_connect=0.5)
     decoder = Decoder(LSTM(E, hidden_size=H, num_layers=decoder_layers), head=head, feedback=feedback)
     return Reconstruct(
@@ -205,6 +205,65 @@ def test_padding_changes_no_loss_and_no_gradient(kind, window):
 
     expected = sum_slowly(objective, encoder, batch, segments, one)
     assert_same(loss, expected, parameters_of(batch.x_BT, encoder, objective))
+
+
+def make_gaps(*, has_mask):
+    """Give sequences of two values a step, a third of them gaps, and masks of the two where there are any."""
+    first_B, is_there_BTD = torch.tensor([0, 9, T - 4]), torch.rand(B, T, D) > 1 / 3
+    value_BTD = torch.where(is_there_BTD, torch.randn(B, T, D, dtype=torch.float64), 0.0)
+    x_BTD = torch.cat([value_BTD, is_there_BTD.double()], dim=2) if has_mask else value_BTD
+    batch = SequenceBatch(x_BTD.requires_grad_(), torch.zeros(B, dtype=torch.long), first_B, is_there_BTD)
+    embedding = VectorEmbedding(x_BTD.shape[2], embedding_size=E)
+    return Encoder(embedding, cell=LSTM(E, hidden_size=H, num_layers=1)).double(), batch
+
+
+def count_targets(batch, segments, order):
+    """Count the values that are targets, as steps: a step counts by the share of its values that are there."""
+    num_values = 0
+    for row, _anchor, start, length in zip(*[part.tolist() for part in segments], strict=True):
+        targets = range(start, start + length) if order == "reversed" else range(start + 1, start + length + 1)
+        first = int(batch.first_B[row])
+        num_values += sum(int(batch.is_there_BTD[row, first + target].sum()) for target in targets)
+    return num_values / D
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+@pytest.mark.parametrize("true_probability", [0.4, 1.0])
+@pytest.mark.parametrize("kind", ["reconstruct", "predict"])
+def test_gaps_are_no_targets_in_the_slow_reference_either(kind, true_probability, has_mask):
+    encoder, batch = make_gaps(has_mask=has_mask)
+    feedback = feed_vector_and_mask if has_mask else feed_vector
+    objective = make_reconstruct(feedback=feedback) if kind == "reconstruct" else make_predict()
+    segments, loss = run_fast(objective, encoder, batch, true_probability=true_probability)
+    is_true_MS = torch.rand(2, 6, 6, generator=DRAWS.rng("sampling"))[0] < true_probability
+    head = objective.decoder.head if kind == "reconstruct" else objective.head
+    kept = head.draw_dropconnect_mask(DRAWS.rng("decoder drop-connect"))
+
+    def one(m, x_TD, anchor, start, length):
+        first = int(batch.first_B[segments.row_M[m]])
+        options = {"anchor": anchor, "length": length, "is_there_TD": batch.is_there_BTD[segments.row_M[m], first:]}
+        if kind == "predict":
+            return slow.predict(objective, encoder, x_TD, kept=kept, **options)
+        options |= {"start": start, "is_true": is_true_MS[m]}
+        # Of a step that is fed back all values are there.
+        return slow.reconstruct(
+            objective,
+            encoder,
+            x_TD,
+            kept=kept,
+            choose=lambda output, step: torch.cat([output, torch.ones(D * has_mask)]),
+            **options,
+        )
+
+    total, _ = sum_slowly(objective, encoder, batch, segments, one)
+    num_steps = count_targets(batch, segments, "reversed" if kind == "reconstruct" else "forward")
+    assert float(loss.num_tokens) == pytest.approx(num_steps)
+    torch.testing.assert_close(loss.total, total, rtol=1e-10, atol=1e-12)
+    parameters = parameters_of(batch.x_BT, encoder, objective)
+    ours = torch.autograd.grad(loss.total, parameters, allow_unused=True, materialize_grads=True)
+    theirs = torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True)
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-9, atol=1e-11)
 
 
 def test_a_segment_longer_than_the_data_is_clipped():

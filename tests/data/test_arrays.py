@@ -172,6 +172,11 @@ def test_padding_is_left_out_and_may_hold_anything(tmp_path):
     assert understood.description == "arrays, 3 sequences of up to 3 steps of 1 channel"
 
 
+def test_nan_is_a_gap(tmp_path):
+    x = np.array([[1, np.nan], [np.nan, 4]])
+    np.testing.assert_array_equal(values(read(save(tmp_path / "data.npz", x=x, y=Y_N[:2]))[1]), x[:, :, None])
+
+
 def test_sequences_of_length_zero_are_left_out_and_counted(tmp_path):
     path, problems = save(tmp_path / "data.npz", x=X_NTD, y=Y_N, lengths=np.array([2, 0, 4])), Problems()
     _, examples = read(path, problems=problems)
@@ -216,9 +221,8 @@ WRONG = {
     "broken-lengths": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 0.5}, "lengths holds values of type float64"),
     "long": ({"x": X_NTD, "y": Y_N, "lengths": Y_N + 3}, "x, example 1 has the length 5; give it a length"),
     "negative": ({"x": X_NTD, "y": Y_N, "lengths": Y_N - 1}, "x, example 0 has the length -1; give it a length"),
-    "nan": ({"x": np.array([[1, 2], [3, np.nan], [0, 0]]), "y": Y_N}, "1 has nan at step 1, channel 0; fill it in"),
     "endless": ({"x": np.array([[1, 2], [3, 0], [-np.inf, 0]]), "y": Y_N}, "2 has -inf at step 0"),
-    "channel": ({"x": np.where(X_NTD == 13, np.nan, X_NTD), "y": Y_N}, "x, example 1 has nan at step 2, channel 1"),
+    "channel": ({"x": np.where(X_NTD == 13, np.inf, X_NTD), "y": Y_N}, "x, example 1 has inf at step 2, channel 1"),
     "too-large": ({"x": X_NTD.astype("f8") * 1e38, "y": Y_N}, "has 4e+38 at step 2, channel 0; fill it in, scale"),
     "x-and-test": ({"x": X_NTD, "x_test": X_NTD}, "holds x beside x_test; call the first x_train"),
     "no-x": ({"a": X_NTD, "b": Y_N}, "holds the arrays ['a', 'b'] and none called x"),
@@ -238,12 +242,12 @@ def test_wrong_arrays_are_refused_by_file_name_and_example(tmp_path, assert_one_
 
 
 def test_a_patient_reader_finds_all_wrong_examples(tmp_path):
-    x = np.array([[1, 2], [np.nan, 0], [3, 4], [5, np.inf], [6, 7]])
+    x = np.array([[1, 2], [-np.inf, 0], [3, 4], [5, np.inf], [6, 7]])
     y, lengths = np.array([0, 0, 0.5, 1, 1]), np.array([2, 2, 2, 2, 9])
     path, problems = save(tmp_path / "data.npz", x=x, y=y, lengths=lengths), Problems(is_patient=True)
     assert [example.place for example in read(path, problems=problems)[1]] == [f"{path}, x, example 0"]
     assert [sentence.partition(";")[0].removeprefix(f"{path}, ") for sentence in problems.refused] == [
-        "x, example 1 has nan at step 0, channel 0",
+        "x, example 1 has -inf at step 0, channel 0",
         "x, example 2 has the label 0.5",
         "x, example 3 has inf at step 1, channel 0",
         "x, example 4 has the length 9",

@@ -126,10 +126,13 @@ def test_empty_cases_are_left_out_and_counted(tmp_path):
     assert problems.skipped == [f"{path}, line 4 is empty"]
 
 
+def test_question_marks_nan_and_nothing_between_commas_are_gaps(tmp_path):
+    path = write(tmp_path, with_cases("1,?, ,4:5,6,NaN,?:a"))
+    nan = np.nan
+    np.testing.assert_array_equal(values(read(path)[1])[0], [[1, 5], [nan, 6], [nan, nan], [4, nan]])
+
+
 WRONG = {
-    "missing": (with_cases("1,2:a", "1,?:b"), "line 4 has '?' as value 2 of channel 1; write finite"),
-    "nan": (with_cases("1,2:3,NaN:b"), "line 3 has 'NaN' as value 2 of channel 2"),
-    "nothing": (with_cases("1,,2:b"), "line 3 has '' as value 2 of channel 1"),
     "empty-channel": (with_cases("1::b"), "line 3 has '' as value 1 of channel 2"),
     "word": (with_cases("1,two:b"), "line 3 has 'two' as value 2 of channel 1; write finite 32-bit floats"),
     "infinite": (with_cases("1,-inf:b"), "line 3 has '-inf' as value 2 of channel 1"),
@@ -169,7 +172,7 @@ def test_wrong_files_are_refused_by_line(tmp_path, assert_one_sentence, kind):
 
 
 def test_a_patient_reader_finds_all_wrong_lines(tmp_path):
-    content = with_cases("1,2:a", "1,?:a", "1,1e99:a", "3:4:a", "5:b")
+    content = with_cases("1,2:a", "1,x:a", "1,1e99:a", "3:4:a", "5:b")
     path, problems = write(tmp_path, content), Problems(is_patient=True)
     assert values(read(path, problems=problems)[1]) == [[[1], [2]], [[5]]]
     assert [sentence.split(" has ")[0] for sentence in problems.refused] == [f"{path}, line {n}" for n in (4, 5, 6)]

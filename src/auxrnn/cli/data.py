@@ -142,6 +142,7 @@ def _to_plain(findings: "Findings") -> dict[str, object]:
         "examples": len(findings.length_N),
         "lengths": measure_lengths(findings.length_N)._asdict() if findings.has_examples else None,
         "classes": findings.count_classes(),
+        "missing_values": 0 if findings.facts is None else findings.facts.num_missing,
         "num_refused": problems.num_refused,
         "refused": problems.refused,
         "num_skipped": problems.num_skipped,
@@ -159,6 +160,8 @@ def _print_findings(name: str, findings: "Findings") -> None:
         lengths = measure_lengths(findings.length_N)
         print(f"{len(findings.length_N):,} sequences, {len(facts.class_names)} classes, {lengths}")
         _print_classes(findings.count_classes())
+        if missing := facts.describe_missing():
+            print(missing)
     listed = {"skipped": (problems.skipped, problems.num_skipped), "error": (problems.refused, problems.num_refused)}
     for title, (sentences, count) in listed.items():
         for sentence in sentences[:MOST_PROBLEMS]:
@@ -216,7 +219,9 @@ def _show(one: "Split", dataset: "Dataset", form: "Format") -> "ShownExample":
     from auxrnn.data.sequences import NO_LABEL
     from auxrnn.report.data_pictures import ShownExample
 
-    (value_NT, _), (label,), text = one.align(), one.label_N.tolist(), None
+    # Step by step, with holes where values are missing.
+    (value_NT, _) = one._replace(encoding=one.encoding._replace(steps_per_input=1)).align()
+    (label,), text = one.label_N.tolist(), None
     if isinstance(form, TextFormat):
         kept = np.concatenate(list(one.values()))
         text = kept.tobytes().decode(errors="replace") if form.tokens == "bytes" else "".join(map(chr, kept.tolist()))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from auxrnn.runs import TrainedRun
     from auxrnn.training.evaluate import Evaluation
 
+FinishedRun = Annotated[Path, Parameter(help="Run folder of a finished run.")]
 RunFolder = Annotated[Path, Parameter(help="Run folder, of a finished run unless --checkpoint is given.")]
 WeightsOption = Annotated[
     Weights | None,

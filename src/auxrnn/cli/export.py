@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from auxrnn.cli.commands import USE, Json, command, print_json, say
-from auxrnn.cli.using import FinishedRun, WeightsOption
+from auxrnn.cli.evaluating import FinishedRun, WeightsOption
 from auxrnn.files import printable
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
-from auxrnn.cli.using import FinishedRun
+from auxrnn.cli.evaluating import FinishedRun
 from auxrnn.config import SplitName
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import expand

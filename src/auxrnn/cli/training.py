@@ -188,7 +188,7 @@ def _check_memory(session: "Session") -> None:
 
 def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared") -> None:
     """Say what was understood of the data, and how it is divided."""
-    from auxrnn.data.formats import describe_alphabet
+    from auxrnn.data.formats import describe_alphabet, describe_inputs
     from auxrnn.data.sequences import measure_lengths
     from auxrnn.data.splits import drawn_parts
 
@@ -197,8 +197,10 @@ def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared")
     how = f" ({' and '.join(drawn)} drawn)" if drawn else ""
     say(f"{data.data}: {dataset.facts.description}")
     division, num_classes = prepared.division.describe(dataset.table), len(dataset.facts.class_names)
-    say(f"{division}{how}; {num_classes} classes; {measure_lengths(train.length_N)}")
-    for line in (describe_alphabet(prepared.card.format, train), dataset.facts.describe_skipped()):
+    say(f"{division}{how}; {num_classes} classes; {measure_lengths(train.num_steps_N)}")
+    form, facts = prepared.card.format, dataset.facts
+    known = (describe_alphabet(form, train), describe_inputs(form, train))
+    for line in (*known, facts.describe_missing(), facts.describe_skipped()):
         if line:
             say(line)
 

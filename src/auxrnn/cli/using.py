@@ -1,6 +1,7 @@
 """`auxrnn predict`."""
 
 import io
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,8 @@ from auxrnn.errors import UsageError
 from auxrnn.files import printable
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from auxrnn.data.examples import Problems
     from auxrnn.data.formats import Format
     from auxrnn.data.inputs import Inputs
@@ -40,9 +43,9 @@ def predict(
             with one text per line, arrays (.npy, .npz), time series (.ts), recordings (.wav, .flac, .ogg, .mp3) or
             folders of them; - is standard input: one text per line, an array, an image or a recording.
         text_column: Column of a table that holds the text (default: the one used in training, else the obvious one).
-        stream: Read steps from standard input and classify the sequence so far after each of them: one step per line,
-            values as in the data (pixels from 0 to 1), and an empty line starts a new sequence; in texts each character
-            is a step and each line a sequence.
+        stream: Read steps from standard input and classify the sequence so far after each of them (after every k with
+            --steps-per-input k): one step per line, values as in the data (pixels from 0 to 1, ? where one is missing),
+            and an empty line starts a new sequence; in texts each character is a step and each line a sequence.
 
     Examples:
         auxrnn predict runs/mnist14 digit.png more.npy --json
@@ -113,40 +116,28 @@ def _print_answer(row: dict[str, Any]) -> None:
 
 
 def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
-    from auxrnn.streaming import Stream
-
-    form = trained.card.format
-    stream, step, longest = Stream(trained.network), 0, getattr(form, "max_length", None)
+    stream, step = trained.stream(), 0
     say_weights(trained)
-    for values in _read_stream(form):
-        if values is None:
-            stream.restart()
-            step = 0
-            continue
-        step += 1
-        # What comes after --max-length was not read in training either: the answer stays.
-        if longest is None or step <= longest:
-            probability_C = stream.step([values])[0].tolist()
-        (print_json if is_json else _print_answer)(_answer(trained, probability_C, step=step))
+    for values in itertools.chain(_read_stream(trained.card.format), [None]):
+        # What came between two inputs at the end of a sequence is answered there.
+        probability_BC = stream.finish() if values is None else stream.step(values)
+        step += values is not None
+        if probability_BC is not None:
+            (print_json if is_json else _print_answer)(_answer(trained, probability_BC[0].tolist(), step=step))
+        step = 0 if values is None else step
 
 
-def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
-    """Yield the steps on standard input as the network reads them, and None where a sequence ends."""
-    import numpy as np
-
-    from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding, step_sizes
+def _read_stream(form: "Format") -> "Iterator[ArrayLike | None]":
+    """Yield the steps on standard input, and None where a sequence ends."""
+    from auxrnn.data.formats import TextFormat, count_values, has_mask
     from auxrnn.streaming import read_steps
 
-    encode = make_encoding(form).encode
     # A picture by mistake is no text, and gets its sentence.
     lines = io.TextIOWrapper(sys.stdin.buffer, errors="replace")
     if isinstance(form, TextFormat):
-        if form.is_backward:
-            raise UsageError("this network reads texts from their end, which a stream does not have; remove --stream")
         for line in lines:
-            yield from encode(form.to_values(line.rstrip("\n"))).tolist()
+            # Whole lines, since the lower case of a character may depend on its neighbors.
+            yield from form.to_values(line.rstrip("\n"))[:, None, None]
             yield None
         return
-    for values in read_steps(lines, step_sizes(form)[0]):
-        is_raw = values is not None and isinstance(form, SeriesFormat)
-        yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
+    yield from read_steps(lines, count_values(form), may_miss=has_mask(form))

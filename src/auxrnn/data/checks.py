@@ -14,6 +14,7 @@ from jaxtyping import Int64
 from auxrnn.config import DataConfig
 from auxrnn.data.datasets import NO_PART, PARTS, Facts, Table, collect, open_sources
 from auxrnn.data.examples import Problems
+from auxrnn.data.formats import settle
 from auxrnn.data.sources import find_sources
 from auxrnn.data.splits import divide
 from auxrnn.errors import RunError
@@ -70,4 +71,5 @@ def check(data: DataConfig) -> Findings:
         fraction = 0.0 if data.validation_fraction == "auto" else data.validation_fraction
         with problems.noting_errors():
             divide(findings.table, replace(data, validation_fraction=fraction), seed=0)
+            settle(facts.format, data)
     return findings

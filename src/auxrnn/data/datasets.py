@@ -22,7 +22,7 @@ from jaxtyping import Int8, Int64
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Part, Problems, Source, Understood
-from auxrnn.data.formats import Format, from_plain, to_plain
+from auxrnn.data.formats import Format, check_numbers, from_plain, to_plain
 from auxrnn.data.sequences import NO_LABEL, Flat
 from auxrnn.data.sources import find_sources
 from auxrnn.errors import RunError, UsageError
@@ -51,6 +51,7 @@ SPARE_BYTES = 2**27
 PARTS: tuple[Part, ...] = get_args(Part)
 NO_PART = -1
 MOST_NAMED = 3
+FILL_IN = "fill it in, or give --missing mask"
 
 Observe = Callable[[int, int | None], None]
 """Called with the number of examples read so far, and of all (None: unknown)."""
@@ -80,6 +81,15 @@ class Facts(NamedTuple):
     """Features of a step; None if a step is one token."""
     num_skipped: int
     skipped: tuple[str, ...]
+    num_missing: int = 0
+    """Values that are NaN, and how many sequences have some."""
+    num_gappy: int = 0
+
+    def describe_missing(self) -> str:
+        """Return how many values are missing, and what is done about it; empty if none is."""
+        found = f"missing values: {self.num_missing:,}, in {self.num_gappy:,} sequences"
+        done = "each takes the mean of its channel, and one more channel for each says what is there"
+        return f"{found}; {done}" if self.num_missing else ""
 
     def describe_skipped(self) -> str:
         """Return how many examples were skipped, with the first of them; empty if none was."""
@@ -232,7 +242,8 @@ def collect(
     observe: Observe = lambda _done, _total: None,
 ) -> tuple[Table, Facts]:
     """Read all examples of some sources that were opened; their values go to the file."""
-    collector = Collector(file, problems)
+    may_miss = all(source.options.get("missing") != "refuse" for source in sources)
+    collector = Collector(file, problems, may_miss=may_miss)
     for source, understood in zip(sources, opened, strict=True):
         if source.part == "test" and PARTS.index("test") in collector.parts:
             raise UsageError(f"{sources[0].name} has a test split of its own; remove --test-data")
@@ -256,14 +267,17 @@ def collect(
         num_features=first.shape[1] if first.ndim == 2 else None,
         num_skipped=problems.num_skipped,
         skipped=tuple(problems.skipped),
+        num_missing=collector.num_missing,
+        num_gappy=collector.num_gappy,
     )
 
 
 class Collector:
     """Takes examples one by one: their values go to a file, the rest stays in memory."""
 
-    def __init__(self, file: BinaryIO, problems: Problems) -> None:
-        self.file, self.problems = file, problems
+    def __init__(self, file: BinaryIO, problems: Problems, *, may_miss: bool = True) -> None:
+        self.file, self.problems, self.may_miss = file, problems, may_miss
+        self.num_missing = self.num_gappy = 0
         self.begins, self.parts, self.origins = array("q", [0]), array("b"), array("q")
         self.labels: list[str | None] = []
         self.first_place: dict[str, str] = {}
@@ -273,6 +287,11 @@ class Collector:
 
     def add(self, example: Example) -> None:
         """Add one example, or report what is wrong with it."""
+        with self.problems.at(example.place):
+            check_numbers(example, may_miss=self.may_miss, cure=FILL_IN)
+            self._add(example)
+
+    def _add(self, example: Example) -> None:
         value_T = example.value_T
         first = value_T if self.first_value is None else self.first_value
         if not len(value_T):
@@ -283,6 +302,8 @@ class Collector:
             self.problems.refuse(example.place, what, "give all examples the same channels")
             return
         self.first_value = first
+        num_missing = int(np.isnan(value_T).sum()) if value_T.dtype.kind == "f" else 0
+        self.num_missing, self.num_gappy = self.num_missing + num_missing, self.num_gappy + (num_missing > 0)
         self.file.write(np.ascontiguousarray(value_T, dtype=first.dtype).data)
         is_crop = example.origin is not None and example.origin == self.full_place
         self.full_place = self.full_place if is_crop else example.place

@@ -4,6 +4,7 @@ A step of a text is a character or a byte, a step of a series the values of all 
 Dimension letters: `T` steps, `D` channels, `V` the vocabulary, `K` steps of many sequences, one after the other.
 """
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,9 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
 from auxrnn.config import MOST, DataConfig
+from auxrnn.data.examples import Example, ExampleError
 from auxrnn.data.images import ImageFormat, to_unit
-from auxrnn.data.sequences import Encoding, Split
+from auxrnn.data.sequences import Encoding, Split, measure_lengths
 from auxrnn.errors import RunError, UsageError
 from auxrnn.structs import LARGEST_INPUT
 
@@ -69,6 +71,10 @@ class SeriesFormat(NamedTuple):
     """How many steps of a series are read: the first ones."""
     sample_rate: int | None = None
     """Samples a second of audio, to which recordings are resampled; None for other series."""
+    steps_per_input: int = 1
+    """Neighboring steps that a network reads as one input; the last one may be filled up."""
+    has_mask: bool = False
+    """Whether values may be missing, and each input ends in a mask that says which are there."""
 
 
 Format = ImageFormat | TextFormat | SeriesFormat
@@ -109,17 +115,34 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
+def count_values(form: Format) -> int:
+    """Return how many numbers a step has."""
+    if isinstance(form, ImageFormat):
+        return form.channels
+    return form.num_channels if isinstance(form, SeriesFormat) else 1
+
+
+def steps_per_input(form: Format) -> int:
+    """Return how many neighboring steps are one input of a network."""
+    return 1 if isinstance(form, TextFormat) else form.steps_per_input
+
+
+def has_mask(form: Format) -> bool:
+    """Return whether values may be missing."""
+    return isinstance(form, SeriesFormat) and form.has_mask
+
+
 def step_sizes(form: Format) -> tuple[int, int | None]:
-    """Return how many numbers a step has, and the size of the vocabulary if they are tokens."""
+    """Return how many numbers an input of a network has, and the size of the vocabulary if they are tokens."""
     if isinstance(form, TextFormat):
         return 1, form.vocabulary_size
-    return form.channels if isinstance(form, ImageFormat) else form.num_channels, None
+    return count_values(form) * form.steps_per_input * (1 + has_mask(form)), None
 
 
 def make_encoding(form: Format) -> Encoding:
     """Return the encoding of a format."""
     if isinstance(form, ImageFormat):
-        return Encoding(to_unit)
+        return Encoding(to_unit, steps_per_input=form.steps_per_input)
     if isinstance(form, SeriesFormat):
         assert form.mean is not None, "the training data must be known first"
         mean_D, deviation_D = np.array(form.mean), np.array(form.deviation)
@@ -128,6 +151,8 @@ def make_encoding(form: Format) -> Encoding:
         return Encoding(
             lambda value: np.clip((value - mean_D) / deviation_D, -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32),
             form.max_length,
+            steps_per_input=form.steps_per_input,
+            has_mask=form.has_mask,
         )
     if form.tokens == "bytes":
         return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)
@@ -140,15 +165,17 @@ def make_encoding(form: Format) -> Encoding:
 def settle(form: Format, data: DataConfig) -> Format:
     """Return the format with the user's options; options that its kind does not have are refused."""
     if isinstance(form, TextFormat):
+        if data.steps_per_input > 1:
+            raise UsageError(f"steps_per_input is {data.steps_per_input}, which joins numbers, not texts; remove it")
         max_length = form.max_length if data.max_length is None else data.max_length
         return form._replace(max_length=max_length, is_backward=data.read_backward)
     if data.read_backward:
         raise UsageError(f"read_backward has no effect on {kind_of(form)}; remove it")
     if isinstance(form, SeriesFormat):
-        return form._replace(max_length=data.max_length)
+        return form._replace(max_length=data.max_length, steps_per_input=data.steps_per_input)
     if data.max_length is not None:
         raise UsageError("max_length has no effect on images; image_size makes them shorter")
-    return form
+    return form._replace(steps_per_input=data.steps_per_input)
 
 
 def fit(form: Format, train: Split, data: DataConfig) -> Format:
@@ -164,24 +191,35 @@ def fit(form: Format, train: Split, data: DataConfig) -> Format:
 
 
 def fit_scale(form: SeriesFormat, blocks: Iterable[Float32[np.ndarray, "_ D"]]) -> SeriesFormat:
-    """Return the format that scales by mean and deviation of all steps; a channel that never changes is only moved.
+    """Return the format that scales by mean and deviation of all steps; a channel that never changes is only moved."""
+    mean_D, variance_D = measure_channels(form.num_channels, blocks)
+    # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
+    deviation_D = np.where(variance_D > 0, np.sqrt(variance_D), 1.0)
+    return form._replace(mean=tuple(mean_D.tolist()), deviation=tuple(deviation_D.tolist()))
+
+
+def measure_channels(
+    size: int, blocks: Iterable[Float32[np.ndarray, "_ D"]]
+) -> tuple[Float64[np.ndarray, " D"], Float64[np.ndarray, " D"]]:
+    """Return mean and variance of what is there of each channel; both are 0 where nothing is.
 
     Blocks of any size are counted in double precision (Chan et al., 1983: squares around the mean, merged).
     """
-    count, mean_D, square_D = 0, np.zeros(form.num_channels), np.zeros(form.num_channels)
+    count_D, mean_D, square_D = np.zeros(size), np.zeros(size), np.zeros(size)
     for value_KD in blocks:
-        if not len(value_KD):
-            continue
+        # In place: a block may be large.
         block_KD: Float64[np.ndarray, "K D"] = value_KD.astype(np.float64)
-        block_mean_D, total = block_KD.mean(axis=0), count + len(block_KD)
+        is_missing_KD = np.isnan(block_KD)
+        block_KD[is_missing_KD] = 0.0
+        there_D = len(block_KD) - is_missing_KD.sum(axis=0)
+        block_mean_D, total_D = block_KD.sum(axis=0) / np.maximum(there_D, 1), np.maximum(count_D + there_D, 1)
         shift_D = block_mean_D - mean_D
-        square_D += ((block_KD - block_mean_D) ** 2).sum(axis=0) + shift_D**2 * count * len(block_KD) / total
-        mean_D += shift_D * len(block_KD) / total
-        count = total
-    deviation_D = np.sqrt(square_D / max(count, 1))
-    # No tolerance is needed: sums of up to 2**29 equal 32-bit floats are exact in double precision.
-    deviation_D = np.where(deviation_D > 0, deviation_D, 1.0)
-    return form._replace(mean=tuple(mean_D.tolist()), deviation=tuple(deviation_D.tolist()))
+        block_KD -= block_mean_D
+        block_KD[is_missing_KD] = 0.0
+        square_D += np.square(block_KD, out=block_KD).sum(axis=0) + shift_D**2 * count_D * there_D / total_D
+        mean_D += shift_D * there_D / total_D
+        count_D += there_D
+    return mean_D, square_D / np.maximum(count_D, 1)
 
 
 def measure_constant_loss(train: Split) -> float:
@@ -190,13 +228,14 @@ def measure_constant_loss(train: Split) -> float:
     Measured on at most `NUM_MEASURED` training examples; 1 where nothing ever changes, so that it can be divided by.
     """
     chosen = np.unique(np.linspace(0, train.num_examples - 1, min(NUM_MEASURED, train.num_examples)).astype(np.int64))
-    value_K = np.concatenate([train.encoding.encode(value_K) for value_K in train.select(chosen).values()])
+    # One by one: their common rows might be much longer than they are.
+    value_K = np.concatenate([train.select(chosen[each : each + 1]).align()[0][0] for each in range(len(chosen))])
     if np.issubdtype(value_K.dtype, np.integer):
         share_V = np.bincount(value_K) / len(value_K)
         share_V = share_V[share_V > 0]
         loss = float(-(share_V * np.log(share_V)).sum())
     else:
-        loss = float(value_K.astype(np.float64).var(axis=0).sum())
+        loss = float(measure_channels(value_K.shape[1], [value_K])[1].sum())
     return loss if loss > 0 else 1.0
 
 
@@ -227,6 +266,14 @@ def describe_alphabet(form: Format, train: Split) -> str:
     return f"alphabet of {len(form.alphabet)} characters; {100 * unknown / total:.2f} % of the text is not in it"
 
 
+def describe_inputs(form: Format, train: Split) -> str:
+    """Return how many inputs the steps become, where several are joined."""
+    if (size := steps_per_input(form)) == 1:
+        return ""
+    inputs = str(measure_lengths(train.length_N)).replace("steps", "inputs")
+    return f"{size} steps are one input of {step_sizes(form)[0]:,} features: {inputs}"
+
+
 def adopt(form: Format, other: Format) -> Format:
     """Return the format with what another one has learned, so that its network can be trained further."""
     if kind_of(form) != kind_of(other):
@@ -236,12 +283,44 @@ def adopt(form: Format, other: Format) -> Format:
             found = f"tokens is {form.tokens!r}, and the run of --init-from reads {other.tokens}"
             raise UsageError(f"{found}; give the same")
         return form._replace(alphabet=other.alphabet)
+    if steps_per_input(form) != steps_per_input(other):
+        found = f"steps_per_input is {steps_per_input(form)}, and {steps_per_input(other)} in the run of --init-from"
+        raise UsageError(f"{found}; give the same")
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
         if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
             found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"
             raise UsageError(f"{found}; give --sample-rate {other.sample_rate}")
-        return form._replace(mean=other.mean, deviation=other.deviation)
+        if form.has_mask and not other.has_mask:
+            raise UsageError("init_from is a run on data without gaps, and this data has some; fill them in")
+        return form._replace(mean=other.mean, deviation=other.deviation, has_mask=other.has_mask)
     return form
+
+
+def find_bad(value_TD: Float32[np.ndarray, "T D"], *, may_miss: bool) -> Int64[np.ndarray, " I"]:
+    """Return step and channel of the first number that cannot be read: infinite, or NaN unless values may be missing.
+
+    This is the only place that knows; empty if all is well.
+    """
+    is_bad_TD = np.isinf(value_TD) if may_miss else ~np.isfinite(value_TD)
+    return np.argwhere(is_bad_TD)[:1].reshape(-1)
+
+
+def check_numbers(example: Example, *, may_miss: bool, cure: str) -> None:
+    """Raise `ExampleError` where an example has numbers that cannot be read; the cure is for those that are missing."""
+    if example.value_T.dtype.kind == "f" and len(found := find_bad(example.value_T, may_miss=may_miss)):
+        step, channel = found.tolist()
+        number = float(example.value_T[step, channel])
+        what = f"has {number:.3g} at step {step}, channel {channel}"
+        raise ExampleError(what, cure if math.isnan(number) else "give finite 32-bit floats")
+
+
+def to_numbers(x: object) -> Float32[np.ndarray, "..."]:
+    """Return an array of numbers as the cache keeps them."""
+    try:
+        with np.errstate(over="ignore"):
+            return np.atleast_1d(np.asarray(x, dtype=np.float64)).astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise UsageError("these are not numbers; give arrays of them, and NaN for what is missing") from error
 
 
 def fit_channels(places: Sequence[tuple[str, int]], like: object) -> SeriesFormat:

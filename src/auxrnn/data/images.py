@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
@@ -44,6 +44,8 @@ class ImageFormat(NamedTuple):
     """Name of the fixed order in which the pixels are then read."""
     is_resized: bool = False
     """Whether pictures of any size are first resized to height x width."""
+    steps_per_input: int = 1
+    """Neighboring pixels that a network reads as one input."""
 
     @property
     def canvas_size(self) -> tuple[int, int]:
@@ -101,6 +103,18 @@ def to_unit(x: Pixels) -> Float32[np.ndarray, "..."]:
     return x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x.astype(np.float32, copy=False)
 
 
+def to_pixels(x: Any) -> Pixels:
+    """Return whole numbers from 0 to 255 as bytes, and any other array as it is."""
+    try:
+        array: Pixels = np.atleast_1d(x)
+    except ValueError:
+        array = np.array(["rows of different lengths"])
+    if array.dtype.kind not in "iuf":
+        raise UsageError("these are not pixels; give an array of numbers from 0 to 255, or of floats from 0 to 1")
+    is_byte = array.dtype.kind in "iu" and array.size > 0 and array.min() >= 0 and array.max() <= 255
+    return array.astype(np.uint8) if is_byte else array
+
+
 def _center(images_NHWC: Images, size: tuple[int, int]) -> Shaped[np.ndarray, "N S1 S2 C"]:
     height, width = images_NHWC.shape[1:3]
     top, left = (size[0] - height) // 2, (size[1] - width) // 2
@@ -134,7 +148,8 @@ def image_source(
         names = {str(number): class_name for number, class_name in enumerate(spec.class_names)}
         return Understood(description, form, examples, num_examples, num_bytes, names)
 
-    return Source(spec.name, files, {"reader": spec.name, **form._asdict()}, understand)
+    options = {name: value for name, value in form._asdict().items() if name != "steps_per_input"}
+    return Source(spec.name, files, {"reader": spec.name, **options}, understand)
 
 
 def read_idx_files(files: Sequence[Path]) -> Iterator[ImagePart]:

@@ -9,28 +9,39 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float32
+from numpy.typing import ArrayLike
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Part, Problems
 from auxrnn.data.folders import PICTURE_SUFFIXES
-from auxrnn.data.formats import Format, TextFormat, make_encoding
-from auxrnn.data.images import ImageFormat, to_sequences
+from auxrnn.data.formats import (
+    Format,
+    TextFormat,
+    check_numbers,
+    count_channels,
+    count_values,
+    has_mask,
+    make_encoding,
+    to_numbers,
+)
+from auxrnn.data.images import ImageFormat, to_pixels, to_sequences
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, read_labels
-from auxrnn.data.readers.pictures import read_image_file
-from auxrnn.data.sequences import NO_LABEL, Flat, Split
+from auxrnn.data.readers.pictures import check_pixels, read_image_file, to_image_sequences
+from auxrnn.data.sequences import NO_LABEL, Array, Flat, Split, from_array
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 
 STANDARD_INPUT = Path("-")
+FILL_IN = "fill it in: the training data had no gaps (trained with some, a network reads them)"
 CHUNK_VALUES = 2**24
 """Values that are read before they are classified."""
 MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".wav", b"RF64": ".wav",
          b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3"}  # fmt: skip
 MOST_LISTED = 12
-MAGIC = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x89PNG": ".png", b"\xff\xd8": ".jpg"}
 
 
 class Inputs(NamedTuple):
@@ -85,7 +96,7 @@ def read_inputs(
         )
         if labels is not None:
             read = _keep_labeled(read, understood.class_names or {}, labels, problems)
-        for chunk in _in_chunks(_arrange(read, form)):
+        for chunk in _in_chunks(_check(_arrange(read, form), form, problems)):
             yield _to_inputs(chunk, form, labels)
 
 
@@ -117,11 +128,67 @@ def _arrange(examples: Iterable[Example], form: Format) -> Iterator[Example]:
 
 
 def _to_inputs(examples: Sequence[Example], form: Format, labels: Labels | None) -> Inputs:
-    begins = np.cumsum([0, *(len(example.value_T) for example in examples)], dtype=np.int64)
-    flat, rows = Flat(np.concatenate([example.value_T for example in examples]), begins), np.arange(len(examples))
     number_of = {} if labels is None else {name: number for number, name in enumerate(labels.class_names)}
     label_N = np.array([number_of.get(example.label or "", NO_LABEL) for example in examples], dtype=np.int64)
-    return Inputs(Split(flat, rows, label_N, make_encoding(form)), tuple(example.place for example in examples))
+    split = _to_split([example.value_T for example in examples], form)._replace(label_N=label_N)
+    return Inputs(split, tuple(example.place for example in examples))
+
+
+def to_split(x: Any, form: Format, *, lengths: ArrayLike | None = None) -> Split:
+    """Return sequences of raw values in memory: texts, images, an array `[N, T]` or `[N, T, D]`, or a list of arrays.
+
+    Raises `UsageError` for what does not fit the format.
+    """
+    if isinstance(x, str) or not isinstance(x, Sequence | np.ndarray) or not len(x):
+        raise UsageError("these are no sequences; give a list of texts, or an array with one sequence a row")
+    try:
+        if isinstance(form, ImageFormat):
+            return _image_split(to_image_sequences(check_pixels(to_pixels(x), "this array"), form, "this array"), form)
+        ends = [None] * len(x) if lengths is None else np.asarray(lengths).tolist()
+        if len(ends) != len(x) or not all(isinstance(end, int | None) for end in ends):
+            raise UsageError(f"lengths are not {len(x):,} whole numbers; give one for each sequence")
+        rows = (_to_values(row, end, form) for row, end in zip(x, ends, strict=True))
+        examples = (Example(value_T, None, f"sequence {number}") for number, value_T in enumerate(rows))
+        return _to_split([example.value_T for example in _check(examples, form, Problems())], form)
+    except RunError as error:
+        raise UsageError(str(error)) from error
+
+
+def _to_values(row: Any, length: int | None, form: Format) -> Array:
+    if isinstance(form, TextFormat):
+        if not isinstance(row, str):
+            raise UsageError(f"a sequence is a {type(row).__name__}; this network reads texts, so give a list of str")
+        value_T: Array = form.to_values(row)
+    else:
+        value_T, size = to_numbers(row), count_values(form)
+        value_T = value_T[:, None] if value_T.ndim == 1 and size == 1 else value_T
+        if value_T.ndim != 2 or value_T.shape[1] != size:
+            found = f"a sequence has the shape {list(value_T.shape)}, and this network reads {count_channels(size)}"
+            raise UsageError(f"{found}; give [steps, {size}] for each")
+    if length is not None and not 0 < length <= len(value_T):
+        raise UsageError(f"a sequence of {len(value_T)} steps has the length {length}; give one from 1 on")
+    if not len(value_T):
+        raise UsageError("a sequence is empty; leave it out")
+    return value_T[:length]
+
+
+def _check(examples: Iterable[Example], form: Format, problems: Problems) -> Iterator[Example]:
+    """Yield the examples that the network can read."""
+    for example in examples:
+        with problems.at(example.place):
+            check_numbers(example, may_miss=has_mask(form), cure=FILL_IN)
+            yield example
+
+
+def _image_split(x_NTD: Float32[np.ndarray, "N T D"], form: ImageFormat) -> Split:
+    unlabeled = np.full(len(x_NTD), NO_LABEL, dtype=np.int64)
+    return from_array(x_NTD, unlabeled)._replace(encoding=make_encoding(form))
+
+
+def _to_split(values: Sequence[Array], form: Format) -> Split:
+    begins = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    rows = np.arange(len(values))
+    return Split(Flat(np.concatenate(values), begins), rows, np.full_like(rows, NO_LABEL), make_encoding(form))
 
 
 def _in_chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int64, Shaped
+from jaxtyping import Bool, Float32, Int64, Shaped
 
 from auxrnn.data.images import to_unit
 from auxrnn.structs import Draws, SequenceBatch
@@ -30,8 +30,23 @@ class Encoding(NamedTuple):
     """How kept values become what a network reads: vectors (float32) or tokens (int64)."""
 
     encode: Callable[[Array], Array]
+    """Step by step; what is missing stays NaN."""
     max_length: int | None = None
     is_backward: bool = False
+    steps_per_input: int = 1
+    """Neighboring steps, counted from the beginning, that are one vector."""
+    has_mask: bool = False
+    """Whether each vector is followed by a mask: 1 where its value was there."""
+
+    def fill(
+        self, x_NTD: Float32[np.ndarray, "N T D"]
+    ) -> tuple[Float32[np.ndarray, "N T M"], Bool[np.ndarray, "N T D"] | None]:
+        """Return vectors with 0 for NaN, and with their mask if there is one; and what was there, None if all was."""
+        is_there_NTD = ~np.isnan(x_NTD)
+        filled_NTD = np.where(is_there_NTD, x_NTD, np.float32(0))
+        if self.has_mask:
+            filled_NTD = np.concatenate([filled_NTD, is_there_NTD.astype(np.float32)], axis=-1)
+        return filled_NTD, None if is_there_NTD.all() else is_there_NTD
 
 
 class Lengths(NamedTuple):
@@ -74,6 +89,11 @@ class Split(NamedTuple):
 
     @property
     def length_N(self) -> Int64[np.ndarray, " N"]:
+        """Number of inputs of each sequence that are read: steps, or groups of steps."""
+        return -(-self.num_steps_N // self.encoding.steps_per_input)
+
+    @property
+    def num_steps_N(self) -> Int64[np.ndarray, " N"]:
         """Number of steps of each sequence that are read."""
         begin_N1 = self.flat.begin_N1
         length_N: Int64[np.ndarray, " N"] = begin_N1[self.row_N + 1] - begin_N1[self.row_N]
@@ -92,7 +112,7 @@ class Split(NamedTuple):
         if not self.num_examples:
             return
         begin_N = self.flat.begin_N1[self.row_N]
-        end_N = begin_N + self.length_N
+        end_N = begin_N + self.num_steps_N
         # Adjacent examples are taken together.
         is_cut = begin_N[1:] != end_N[:-1]
         begins, ends = begin_N[np.r_[True, is_cut]].tolist(), end_N[np.r_[is_cut, True]].tolist()
@@ -109,15 +129,25 @@ class Split(NamedTuple):
             yield np.concatenate(block)
 
     def align(self) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
-        """Return all examples as a network reads them, in rows that end together, and the column each begins at."""
-        length_N = self.length_N
+        """Return all examples as a network reads them, in rows that end together, and the column each begins at.
+
+        Gaps are NaN, and so is what fills the last input of a row.
+        """
+        length_N, size = self.length_N, self.encoding.steps_per_input
         num_columns = int(length_N.max())
-        value_NT = np.zeros((self.num_examples, num_columns, *self.flat.value_K.shape[1:]), self.flat.value_K.dtype)
-        begin_N = self.flat.begin_N1[self.row_N]
+        shape = (self.num_examples, num_columns * size, *self.flat.value_K.shape[1:])
+        value_NT = np.zeros(shape, self.flat.value_K.dtype)
+        begin_N, num_steps_N = self.flat.begin_N1[self.row_N], self.num_steps_N
+        first_N = (num_columns - length_N) * size
         direction = -1 if self.encoding.is_backward else 1
-        for row, (begin, length) in enumerate(zip(begin_N.tolist(), length_N.tolist(), strict=True)):
-            value_NT[row, num_columns - length :] = self.flat.value_K[begin : begin + length][::direction]
-        return self.encoding.encode(value_NT), num_columns - length_N
+        places = zip(begin_N.tolist(), num_steps_N.tolist(), first_N.tolist(), strict=True)
+        for row, (begin, num_steps, first) in enumerate(places):
+            value_NT[row, first : first + num_steps] = self.flat.value_K[begin : begin + num_steps][::direction]
+        x_NT = self.encoding.encode(value_NT)
+        if size > 1:
+            x_NT[np.arange(shape[1]) >= (first_N + num_steps_N)[:, None]] = np.nan
+            x_NT = x_NT.reshape(shape[0], num_columns, -1)
+        return x_NT, num_columns - length_N
 
 
 class Splits(NamedTuple):
@@ -195,6 +225,9 @@ def in_order(split: Split, batch_size: int) -> Iterator[SequenceBatch]:
 
 def to_batch(split: Split) -> SequenceBatch:
     """Return examples as one batch, in rows that end together."""
-    x_NT, first_N = split.align()
+    (x_NT, first_N), is_there_NTD = split.align(), None
+    if split.encoding.has_mask or split.encoding.steps_per_input > 1:
+        x_NT, is_there_NTD = split.encoding.fill(x_NT)
     first_B = torch.from_numpy(first_N) if first_N.any() else None
-    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B)
+    is_there_BTD = None if is_there_NTD is None else torch.from_numpy(is_there_NTD)
+    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B, is_there_BTD)

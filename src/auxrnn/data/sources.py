@@ -44,6 +44,8 @@ def find_sources(config: DataConfig) -> list[Source]:
         found.append(find_source(config.test_data, beside)._replace(part="test"))
     if config.unlabeled is not None:
         found.append(find_source(config.unlabeled, beside, has_labels=False)._replace(part="unlabeled"))
+    if config.missing == "refuse":
+        found = [source._replace(options={**source.options, "missing": "refuse"}) for source in found]
     return found
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Int64
 from auxrnn.config import DataConfig, decided
 from auxrnn.data.datasets import NO_PART, PARTS, Dataset, Table
 from auxrnn.data.examples import Part
-from auxrnn.data.formats import Format, make_encoding
+from auxrnn.data.formats import Format, has_mask, make_encoding
 from auxrnn.data.sequences import NO_LABEL, Split, Splits
 from auxrnn.errors import UsageError
 from auxrnn.structs import Draws
@@ -41,6 +41,8 @@ class Division(NamedTuple):
 
 def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
     """Return the splits as a network with this format reads them; only examples with a label can be tested on."""
+    if dataset.facts.num_missing and not has_mask(form):
+        raise UsageError(f"{dataset.name} has gaps, and the network was trained without any; fill them in")
     encoding = make_encoding(form)
 
     def make(rows: Rows, labeled: Rows) -> Split:

@@ -130,6 +130,11 @@ def feed_vector(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"])
     return output_MO
 
 
+def feed_vector_and_mask(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Float[Tensor, "M D"]:  # noqa: ARG001 - the shape of FeedbackRule
+    """Feed the predicted vector, all of whose values count as there."""
+    return torch.cat([output_MO, torch.ones_like(output_MO)], dim=1)
+
+
 def feed_sampled(output_MO: Float[Tensor, "M O"], uniform_M: Float[Tensor, " M"]) -> Shaped[Tensor, " M"]:
     """Feed a character drawn from the softmax, by the draw that was made beforehand."""
     cumulative_MO = output_MO.softmax(dim=1).cumsum(dim=1)

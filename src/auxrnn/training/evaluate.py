@@ -112,11 +112,11 @@ def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) 
 @torch.inference_mode()
 def evaluate_auxiliary(network: Trainable, batches: Iterable[SequenceBatch], *, seed: int) -> float:
     """Return the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
-    total, num_tokens = 0.0, 0
+    total, num_tokens = 0.0, 0.0
     terms = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
     for index, batch in enumerate(batch.to(network.device) for batch in batches):
         loss = network.losses(batch, terms=terms, draws=Draws(seed, "evaluation", index), is_training=False).auxiliary
         assert loss is not None
         total += float(loss.total)
-        num_tokens += int(loss.num_tokens)
-    return total / max(num_tokens, 1)
+        num_tokens += float(loss.num_tokens)
+    return total / num_tokens if num_tokens else 0.0

@@ -43,7 +43,7 @@ class Meter:
     num_examples: int = 0
     num_correct: int = 0
     auxiliary_total: float = 0.0
-    num_tokens: int = 0
+    num_tokens: int | float = 0
 
     def add(self, losses: Losses) -> None:
         """Count one batch."""
@@ -53,7 +53,7 @@ class Meter:
             self.num_correct += int(losses.num_correct)
         if losses.auxiliary is not None:
             self.auxiliary_total += losses.auxiliary.total.item()
-            self.num_tokens += int(losses.auxiliary.num_tokens)
+            self.num_tokens += losses.auxiliary.num_tokens.item()
 
     def means(self) -> dict[str, float]:
         """Return the means of what was counted."""

@@ -30,7 +30,7 @@ from auxrnn.data.examples import (
     refusing_damage,
     to_label,
 )
-from auxrnn.data.formats import Format, count_channels, fit_channels
+from auxrnn.data.formats import Format, count_channels, find_bad, fit_channels
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
@@ -215,7 +215,7 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
 
 
 def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[np.ndarray, "T D"]:
-    """Return the steps before the padding; raise `ExampleError` unless all are finite 32-bit floats."""
+    """Return the steps before the padding, NaN for gaps; raise `ExampleError` for what is beyond 32-bit floats."""
     if length is not None and not 0 <= length <= len(row):
         cure = f"give it a length from 1 to {len(row)}, the steps that are there"
         raise ExampleError(f"has the length {length}", cure)
@@ -224,9 +224,9 @@ def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[n
     raw_TD = row[:length].reshape(-1, math.prod(row.shape[1:]))
     with np.errstate(over="ignore"):
         value_TD = np.array(raw_TD, dtype=np.float32, order="C")
-    if np.isfinite(value_TD).all():
+    if not len(found := find_bad(value_TD, may_miss=True)):
         return value_TD
-    step, channel = np.argwhere(~np.isfinite(value_TD))[0].tolist()
+    step, channel = found.tolist()
     what = f"has {raw_TD[step, channel]:.3g} at step {step}, channel {channel}"
     raise ExampleError(what, "fill it in, scale it to 32-bit floats, or end the sequence before it with lengths")
 

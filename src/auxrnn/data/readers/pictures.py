@@ -111,7 +111,13 @@ def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D
     size is permuted only. Arrays may also hold sequences `[N, T]` or `[N, T, D]`, which are taken as they are.
     """
     is_array = path.suffix.lower() in (".npy", ".npz")
-    pixels = _read_array(path) if is_array else _read_picture(path, form)
+    return to_image_sequences(_read_array(path) if is_array else _read_picture(path, form), form, str(path), is_array)
+
+
+def to_image_sequences(
+    pixels: Pixels, form: ImageFormat, place: str, is_array: bool = True
+) -> Float32[np.ndarray, "N T D"]:
+    """Return the sequences that pixels mean, see `read_image_file`; a picture is never one."""
     # Of images that have their final size already, only the permutation is left to do.
     for source in (form, ImageFormat(*form.size, form.channels, permutation=form.permutation)):
         images_NHWC = _as_examples(pixels, (source.height, source.width, source.channels))
@@ -123,7 +129,7 @@ def read_image_file(path: Path, form: ImageFormat) -> Float32[np.ndarray, "N T D
     sizes = dict.fromkeys(f"{height}x{width}" for height, width in ((form.height, form.width), form.size))
     channels = "" if form.channels == 1 else f" with {form.channels} channels"
     wanted = f"images of {' or '.join(sizes)}{channels} or sequences of {form.num_steps} steps"
-    raise RunError(f"{path} has pixels of shape {list(pixels.shape)}; give {wanted}")
+    raise RunError(f"{place} has pixels of shape {list(pixels.shape)}; give {wanted}")
 
 
 def _as_examples(array: Pixels, shape: tuple[int, ...]) -> Pixels | None:
@@ -149,10 +155,14 @@ def _read_array(path: Path) -> Pixels:
     stored = open_array(path, "x" if "x" in keys else keys[0], kinds="uf", cure=PIXELS)
     if path.suffix.lower() == ".npz" and stored.num_bytes > LARGEST_BLOCK:
         raise RunError(f"{path} unpacks to {stored.num_bytes:,} bytes in memory; save the images as an .npy file")
-    array = load_array(stored)
+    return check_pixels(load_array(stored), str(path))
+
+
+def check_pixels(array: Pixels, place: str) -> Pixels:
+    """Return bytes, or floats from 0 to 1; raise `RunError` for anything else."""
     is_unit = array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1
     if not is_unit and array.dtype != np.uint8:
-        raise RunError(f"{path} holds {array.dtype} from {array.min():.3g} to {array.max():.3g}; {PIXELS}")
+        raise RunError(f"{place} holds {array.dtype} from {array.min():.3g} to {array.max():.3g}; {PIXELS}")
     return array.astype(np.float32) if is_unit else array
 
 

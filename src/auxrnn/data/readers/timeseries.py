@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
-from auxrnn.data.formats import Format, count_channels, fit_channels
+from auxrnn.data.formats import Format, count_channels, find_bad, fit_channels
 from auxrnn.data.readers.rows import read_lines
 from auxrnn.errors import RunError, UsageError
 
@@ -127,16 +127,20 @@ def _read_values(channels: Sequence[str], num_channels: int) -> Float32[np.ndarr
         what = f"has channels of different lengths ({len(min(words, key=len))} and {len(max(words, key=len))})"
         raise ExampleError(what, "give all channels of a case the same length")
     with np.errstate(over="ignore"):
-        value_TD = np.array([list(map(_to_float, channel)) for channel in words]).T.astype(np.float32, order="C")
-    if not np.isfinite(value_TD).all():
-        step, channel = np.argwhere(~np.isfinite(value_TD))[0].tolist()
+        value_TD = np.array(
+            [[_to_float(word, is_alone=len(channel) == 1) for word in channel] for channel in words]
+        ).T.astype(np.float32, order="C")
+    if len(found := find_bad(value_TD, may_miss=True)):
+        step, channel = found.tolist()
         what = f"has {words[channel][step].strip()[:40]!r} as value {step + 1} of channel {channel + 1}"
         raise ExampleError(what, "write finite 32-bit floats, separated by commas, or omit the case")
     return value_TD
 
 
-def _to_float(word: str) -> float:
+def _to_float(word: str, *, is_alone: bool) -> float:
+    """Return a number, NaN where it is missing (a channel of nothing is a mistake), infinity for anything else."""
     try:
         return float(word)
     except ValueError:
-        return math.nan
+        is_missing = word.strip() == "?" or not (word.strip() or is_alone)
+        return math.nan if is_missing else math.inf
