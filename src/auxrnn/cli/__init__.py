@@ -1,6 +1,6 @@
 """The command line: parses, calls, prints. Results on stdout, progress on stderr; exit codes 0, 1, 2 and 130."""
 
-from auxrnn.cli import data, machine, paper, training, using
+from auxrnn.cli import data, listing, machine, paper, training, using
 from auxrnn.cli.commands import app, main, run
 
-__all__ = ["app", "data", "machine", "main", "paper", "run", "training", "using"]
+__all__ = ["app", "data", "listing", "machine", "main", "paper", "run", "training", "using"]

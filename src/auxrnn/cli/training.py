@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from auxrnn.cli.commands import USE, ConfigOption, Flag, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, decided
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import check_sums, damaged, expand
+from auxrnn.files import check_sums, damaged, expand, lock
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def resume(run: Path, *, json: Json = False) -> int:
     from auxrnn import runs
 
     config = runs.read_config(run)
-    with runs.lock(run):
+    with lock(run):
         if runs.is_finished(run):
             check_sums(run)
             say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
