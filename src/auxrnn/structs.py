@@ -46,6 +46,12 @@ class SequenceBatch(NamedTuple):
         first_B = None if self.first_B is None else self.first_B[:num_rows]
         return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B)
 
+    def tail(self, num_steps: int) -> "SequenceBatch":
+        """Return the last steps of all rows."""
+        cut = max(self.x_BT.shape[1] - num_steps, 0)
+        first_B = None if self.first_B is None else (self.first_B - cut).clamp(min=0)
+        return SequenceBatch(self.x_BT[:, cut:], self.label_B, first_B)
+
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Return the columns of positions that are counted from the start of their own sequence."""
         if self.first_B is None:
