@@ -499,7 +499,7 @@ def test_what_is_no_config_of_a_run_is_refused(tmp_path, content, said):
 
 @pytest.mark.parametrize(
     ("window", "told"),
-    [("5", "through the last 5 of up to 64 steps of"), ("64", "through all steps of"), ("300", "all")],
+    [("5", "through the last 5 of up to 196 steps of"), ("196", "through all steps of"), ("300", "all")],
 )
 def test_the_announcement_says_how_far_the_labels_reach_in_this_data(tmp_path, window, told):
     words = ["--recipe", "paper", "--train-steps", "1", "--pretrain-steps", "1", "--segment-length", "5"]
