@@ -169,7 +169,7 @@ def test_a_data_file_with_a_wrong_checksum_is_named(content, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     words = ["train", "mnist", *TINY, "--data-dir", "data", "--out", "run"]
-    assert_refused(words, 1, "train-images-idx3-ubyte.gz is damaged", "md5", "delete it", folder=tmp_path)
+    assert_refused(words, 1, "train-images-idx3-ubyte.gz is damaged", "md5", "move it away", folder=tmp_path)
 
 
 def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path, monkeypatch):
