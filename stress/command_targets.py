@@ -25,7 +25,7 @@ import torch
 
 from auxrnn import cli, planning, runs
 from auxrnn.cli import commands
-from auxrnn.config import FIELDS, read_toml
+from auxrnn.config import FIELDS, read_file
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import SUMS, printable
 from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName
@@ -338,7 +338,7 @@ def _use_toml(base: Workshop, content: bytes) -> None:
     path = base.enter() / "fuzzed.toml"
     path.write_bytes(content)
     if Random(content).random() < 0.96:  # noqa: S311 - must be repeatable
-        read_toml(path)
+        read_file(path)
         return
     try:
         _check_command(["train", "texts.csv", *_tiny("lstm")[4:], "--config", "fuzzed.toml", "--out", "out"])

@@ -169,7 +169,7 @@ def test_a_data_file_with_a_wrong_checksum_is_named(content, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     words = ["train", "mnist", *TINY, "--data-dir", "data", "--out", "run"]
-    assert_refused(words, 1, "train-images-idx3-ubyte.gz is damaged", "md5", "delete it", folder=tmp_path)
+    assert_refused(words, 1, "train-images-idx3-ubyte.gz is damaged", "md5", "move it away", folder=tmp_path)
 
 
 def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path,
 def test_a_segment_longer_than_the_data_is_clipped_and_said_so_in_one_line(tmp_path):
     result = train(tmp_path / "run", *TWO_AND_TWO, "--image-size", "4", "--segment-length", "600")
     (line,) = [line for line in result.err.splitlines() if "clipped" in line]
-    assert line == "segments of 600 are longer than the data: clipped to 15"
+    assert line == "--segment-length is 600, longer than the data: 15 steps are taken"
 
 
 def test_a_folder_that_holds_a_run_is_not_trained_into_again(finished):

@@ -178,7 +178,7 @@ def test_an_auxiliary_loss_of_a_file_that_a_model_leaves_out_is_said(capsys):
 def test_unlabeled_sequences_that_nothing_learns_from_are_named(texts, tmp_path):
     (tmp_path / "more.txt").write_text("abc\nxyz\n")
     result = train(tmp_path / "run", texts, [*SYSTEMS["transformer"], "--unlabeled", tmp_path / "more.txt"])
-    assert "the 2 sequences without a label are not used: there is no pretraining" in result.err
+    assert "the 2 sequences without a label are not used: only pretraining learns from them" in result.err
 
 
 def test_a_warm_up_that_never_ends_is_named(texts, tmp_path):

@@ -122,7 +122,7 @@ def test_every_kind_is_checked_trained_evaluated_resumed_and_predicted(kind, tmp
     words, new = KINDS[kind](tmp_path)
     checked = call("data", "check", *words)
     assert checked.code == 0, checked.out + checked.err
-    assert checked.out.endswith("training would start\n")
+    assert "training would start\n" in checked.out
     run = tmp_path / "run"
     result = train(run, *words)
     assert " test sequences" in result.err

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from auxrnn import cli, runs
+from auxrnn import cli, files, runs
 from auxrnn.build import build_network
 from auxrnn.config import unflatten
 from auxrnn.data import datasets
 from auxrnn.errors import RunError
+from auxrnn.files import is_locked
 from command import call
 
 SIZES = {"hidden_size": 4, "embedding_size": 4, "head_size": 8, "segment_length": 10, "supervised_window": 5}
@@ -70,13 +71,13 @@ def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path,
     seen = []
 
     def adopt(folder, source):
-        seen.append((sorted(path.name for path in folder.iterdir()), runs.is_locked(folder)))
+        seen.append((sorted(path.name for path in folder.iterdir()), is_locked(folder)))
 
     monkeypatch.setattr(runs, "_adopt", adopt)
     create_tiny(tmp_path / "run", pretrained=tmp_path)
     assert seen == [([], True)]
     assert (tmp_path / "run" / "config.json").exists()
-    assert not runs.is_locked(tmp_path / "run")
+    assert not is_locked(tmp_path / "run")
 
 
 def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -125,14 +126,14 @@ def test_a_claimed_folder_is_refused_to_others_until_the_end(tmp_path):
 def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_none(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
-    flock = runs.fcntl.flock
+    flock = files.fcntl.flock
 
     def replace_first(handle, operation):
         folder.rmdir()
         folder.mkdir()
         flock(handle, operation)
 
-    monkeypatch.setattr(runs.fcntl, "flock", replace_first)
+    monkeypatch.setattr(files.fcntl, "flock", replace_first)
     with pytest.raises(RunError, match="another process"), runs.lock(folder):
         pass
 

@@ -5,6 +5,7 @@ Each field is a flag of `auxrnn train` and a key of a TOML file, under the same 
 """
 
 import functools
+import json
 import math
 import re
 import tomllib
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from auxrnn.errors import UsageError, nearest
-from auxrnn.presets import PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, find_settings
+from auxrnn.presets import MODEL_OPTIONS, PRESETS, PRETRAINED_MODELS, ModelName, RecipeName, find_settings
 
 DESK_PRETRAIN_STEPS, DESK_TRAIN_STEPS = 500, 1000
 LARGEST_LR = 1e38
@@ -61,8 +62,8 @@ class DataConfig:
     image_size: int | None = None
     """Side in pixels that images are downsampled to; your own images of any size become squares of it."""
     enlarge_to: int | None = None
-    """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 approximates the
-    paper's)."""
+    """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 is about what
+    Trinh et al. trained on)."""
     length: int | None = None
     """Steps of a synthetic task (adding, recall, needle; default: 200)."""
     permutation: str = "auxrnn-1"
@@ -98,8 +99,8 @@ class DataConfig:
     test_fraction: float = 0.2
     """Part of DATA that is drawn to test on, where it has no test split; the same whatever the seed."""
     validation_fraction: float | Auto = 0.0
-    """Part of the training split held out as validation split, on which the best weights are chosen; the paper holds
-    out none. auto: the data's own validation split, else a tenth (a fifth of small sets)."""
+    """Part of the training split held out as validation split, on which the best weights are chosen. auto: the data's
+    own validation split, else a tenth (a fifth of small sets)."""
 
     def __post_init__(self) -> None:
         _check_bounds(self, 1, LARGEST_SIDE, "image_size", "steps_per_input")
@@ -116,7 +117,7 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Which network, and its sizes (section 4.1)."""
+    """Which network, and its sizes."""
 
     model: ModelName = DEFAULT_MODEL
     """System to train, with its published settings as the defaults of all options: see `auxrnn models`."""
@@ -127,7 +128,7 @@ class ModelConfig:
     embedding_size: int = 128
     """Width of the input embedding; 0 feeds vectors as they are, and gives tokens the width of the network."""
     decoder_layers: int = 2
-    """Layers of the auxiliary network: the decoder's own for reconstruct, the main network counted in for predict."""
+    """Layers of the auxiliary network: for reconstruct those of its decoder, for predict also those of the main one."""
     tie_decoder: bool = False
     """Let reconstruct's decoder be the main network itself: the same layers, the same weights (sa_lstm)."""
     head_size: int = 256
@@ -136,7 +137,7 @@ class ModelConfig:
     """Probability that a weight of a head's second layer is dropped in a training step."""
     gate_init: GateInit = "forget-one"
     """Initial gate biases of the main network: forget-one (1 for the forget gate, 0 elsewhere), zero, chrono (memories
-    of all lengths up to T), or uniform (forget gates spread evenly between 0 and 1)."""
+    of all lengths up to the longest sequence), or uniform (forget gates spread evenly between 0 and 1)."""
     readout: Readout | Auto = "last"
     """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps.
     auto: compared on the validation split if there is a budget in minutes, else last."""
@@ -153,7 +154,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineConfig:
-    """Sizes of the models that read whole sequences, where ModelConfig has no word for them."""
+    """Sizes that only the models that read whole sequences have."""
 
     num_heads: int = 4
     """Heads of attention (transformer, dmca)."""
@@ -182,18 +183,19 @@ class BaselineConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentConfig:
-    """How many segments carry an auxiliary loss, how long each is and where it lies (sections 3.4 and 5.4)."""
+    """How many segments carry an auxiliary loss, how long each is and where it lies ."""
 
     num_segments: int = 1
-    """Segments per sequence: the paper's n."""
+    """Segments of each sequence that are reconstructed or predicted in an update."""
     segment_length: Window | Auto = 600
-    """Tokens to predict in each segment: the paper's l; clipped where the sequence is shorter. full is all of it."""
+    """Steps of each segment, fewer where the sequence is shorter. full: all of it. auto: half of it, at most 75."""
     placement: Placement = "past_future"
-    """Where reconstruct's segment lies: right before the anchor, anywhere before it, or also across it."""
+    """Where a segment to reconstruct lies: right before a step drawn at random (the anchor), anywhere before it, or
+    also across it."""
     order: Order = "reversed"
     """Order of reconstruction: last token first, or as read."""
     anchor_scope: Literal["example", "batch"] = "example"
-    """Draw anchors for each example, or once for the whole batch."""
+    """Draw these random steps for each sequence, or once for the whole batch."""
 
     def __post_init__(self) -> None:
         _check_bounds(self, 1, MOST_SEGMENTS, "num_segments")
@@ -208,19 +210,19 @@ class ObjectiveConfig:
     """Auxiliary loss: none, reconstruct (r-LSTM) or predict (p-LSTM); with another --model, none unless it is asked
     for. auto: reconstruct, and with a budget in minutes only if it beats none on the validation split."""
     supervised_window: Window | Auto = 300
-    """Last steps that the classification loss reaches; full is back-propagation through the whole sequence.
-    auto: full up to 1,000 steps or where the time allows it, else 300."""
+    """Last steps of a sequence that the gradient of the classification loss reaches; full is back-propagation through
+    all of it. auto: full up to 1,000 steps or where the time allows it, else 300."""
     auxiliary_window: Window | Auto = 300
-    """Steps of the main network that the gradient of the auxiliary loss goes back: before the anchor (reconstruct); for
-    predict it is cut every so many steps. full cuts nothing."""
+    """Steps that the gradient of the auxiliary loss goes back in the main network: from where a reconstruction starts;
+    for predict it is cut every so many steps. full cuts nothing. auto: as --segment-length."""
     auxiliary_weight: float = 1.0
     """Weight of the auxiliary loss in joint training."""
     normalize_auxiliary: bool = False
     """Divide the auxiliary loss by that of a constant prediction (the variance of the data, or the entropy of its
     characters): 1 then means that nothing was learned, whatever the data."""
     sampling_steps: int | Auto = 100_000
-    """Updates over which scheduled sampling goes from true tokens to the decoder's own; 0 always feeds true tokens.
-    auto: the whole run."""
+    """Updates in which the auxiliary network gets less and less of the true steps as input, and more of what it
+    predicted itself (scheduled sampling); 0 always feeds the true ones. auto: the whole run."""
     feedback: Literal["sample", "argmax"] = "sample"
     """How a predicted character is chosen when it is fed back (characters only)."""
 
@@ -234,28 +236,29 @@ class ObjectiveConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
-    """How long each phase lasts and how it learns (sections 3.3 and 4.1)."""
+    """How long each phase lasts and how it learns."""
 
     pretrain_steps: int | None = None
     """Updates on the auxiliary loss alone (default: planned from the minutes; 500 if another length is given; 0 without
     an objective)."""
     pretrain_epochs: float | None = None
-    """The same in passes over the training data; the paper takes 100."""
+    """The same in passes over the training data (with --config paper 100)."""
     train_steps: int | None = None
     """Updates with labels (default: planned from the minutes; 1000 if another length is given); 0 pretrains only."""
     train_epochs: float | None = None
-    """The same in passes over the training data; the paper takes 1000."""
+    """The same in passes over the training data (with --config paper 1000)."""
     joint: bool = True
     """Keep the auxiliary loss while training with labels."""
     batch_size: int | Auto = 128
     """Sequences in one update. auto: 64, and fewer for small sets."""
     optimizer: OptimizerName = "rmsprop"
-    """How gradients become updates: rmsprop (the paper's), adam (tensor2tensor's), sgd (with momentum), adadelta."""
+    """How gradients become updates: rmsprop, adam, sgd (with momentum) or adadelta."""
     lr: float = 1e-3
     """Learning rate at the start of each phase."""
     lr_schedule: LRSchedule | None = None
     """How the learning rate changes in each phase: cosine (to zero), halving (in pretraining once, halfway), or
-    inverse-sqrt (with the root of the updates). The paper's recipe: inverse-sqrt with a warm-up, halving without."""
+    inverse-sqrt (with the root of the updates). With --recipe paper: inverse-sqrt with a warm-up, else
+    halving."""
     warmup_steps: int = 0
     """Updates in which the learning rate rises to --lr (cosine: at most a tenth of the phase)."""
     lr_halving_epochs: float = 300.0
@@ -421,9 +424,14 @@ def _list_changes(config: RunConfig) -> list[str]:
     return words
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a config file into values by field name, `recipe` among them; `path` may name a shipped config (`paper`)."""
-    raw = _load_toml(path)
+def read_file(path: Path, *, data: str | None = None) -> dict[str, Any]:
+    """Read a config file into values by field name, `recipe` among them.
+
+    `path` is a TOML file, names a shipped one (`paper`), or is a run folder or its config.json; of that, the other
+    files of its own data are left out for other `data`.
+    """
+    path = path / "config.json" if (path / "config.json").is_file() else path
+    raw = _load_run(path, data) if path.suffix == ".json" else _load_toml(path)
     for name, value in raw.items():
         if isinstance(value, dict):
             raise UsageError(f"{path}: [{name}] is a table; write all keys without tables")
@@ -434,6 +442,25 @@ def read_toml(path: Path) -> dict[str, Any]:
         sentence = name_fields(str(error), like="'{}'")
         raise UsageError(f"{path}: {sentence}") from error
     return values
+
+
+def _load_run(path: Path, data: str | None) -> dict[str, Any]:
+    """Return the settings of a run without what belongs to its machine, and without what its model does not have."""
+    try:
+        raw = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); give the config.json of a run") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not a JSON file ({error}); give the config.json of a run") from error
+    if not isinstance(raw, dict) or raw.get("model") not in PRESETS:
+        raise UsageError(f"{path} is not the config.json of a run; give one that `auxrnn train` wrote")
+    left_out = {"format", "threads", "device", *MODEL_OPTIONS} - set(PRESETS[raw["model"]].options)
+    if not Path(str(raw.get("data_dir"))).is_dir():
+        left_out.add("data_dir")
+    if data not in (None, raw.get("data")):
+        left_out |= {"data", "data_dir", "test_data", "unlabeled"}
+    # Its own values stand for all defaults; the fast recipe would fill in what this run left out.
+    return {"recipe": "paper"} | {name: value for name, value in raw.items() if name not in left_out}
 
 
 def _load_toml(path: Path) -> dict[str, Any]:

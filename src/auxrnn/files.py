@@ -1,6 +1,7 @@
 """Files and folders: atomic writes, checksums, locks between processes, the user's cache, sizes in words."""
 
 import errno
+import fcntl
 import hashlib
 import json
 import logging
@@ -204,6 +205,36 @@ def locked(path: Path, *, waiting_for: str) -> Iterator[None]:
         # Who waits for a file that is gone by then makes it anew.
         path.unlink(missing_ok=True)
         lock.release()
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep a second process from training in the same folder; the lock ends with the process, however it ends."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held the lock before may have removed the folder, and another process may have made it anew.
+            is_same = os.path.samestat(os.fstat(handle), os.stat(folder))  # noqa: PTH116 - beside a handle
+        except (BlockingIOError, FileNotFoundError):
+            is_same = False
+        if not is_same:
+            raise RunError(f"another process is training in {folder}; wait for it or stop it first")
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether some process is training in a folder."""
+    try:
+        with lock(folder):
+            return False
+    except RunError:
+        return True
 
 
 def user_cache() -> Path:

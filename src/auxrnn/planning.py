@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from auxrnn import runs
 from auxrnn.build import InputSpec, build_phases
@@ -47,6 +48,23 @@ def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say
         config = planner.compare(config, seconds=TRIAL_SHARE * 60 * minutes)
         config = planner.fit(config, max(end - time.monotonic(), 0.0))
     return planner.complete(config), planner.prepared
+
+
+class Outlook(NamedTuple):
+    """What training would take: the seconds of a pass over the training data, and the passes in a budget of minutes."""
+
+    sequences: int
+    seconds_per_pass: float
+    passes: float
+
+
+def foresee(session: Session, minutes: float) -> Outlook:
+    """Measure a few updates, and say how far a planned run would come."""
+    batches = session.batches
+    seconds = SLOWER_THAN_TRIED * time_step(session, session.phases[-1], total_step=0) * batches.steps_per_epoch
+    most = max(ENOUGH_UPDATES / batches.steps_per_epoch, MOST_EPOCHS)
+    # Three networks are tried before the best is trained.
+    return Outlook(batches.split.num_examples, seconds, min(most, (1 - 3 * TRIAL_SHARE) * 60 * minutes / seconds))
 
 
 def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_examples: int) -> RunConfig:

@@ -6,11 +6,9 @@ the end `model.safetensors` (with a validation split, `model-best.safetensors`).
 that differs is refused.
 """
 
-import fcntl
 import importlib.metadata
 import json
 import logging
-import os
 import platform
 import shlex
 import shutil
@@ -69,6 +67,7 @@ from auxrnn.files import (
     digest,
     expand,
     find_checksum,
+    lock,
     read_checked,
     read_sums,
     remove_asides,
@@ -345,36 +344,6 @@ def remove_half_made(folder: Path) -> None:
         with suppress(RunError), lock(folder):
             if not (folder / CONFIG).exists():
                 shutil.rmtree(folder)
-
-
-@contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Keep a second process from training in the same folder; the lock ends with the process, however it ends."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held the lock before may have removed the folder, and another process may have made it anew.
-            is_same = os.path.samestat(os.fstat(handle), os.stat(folder))  # noqa: PTH116 - beside a handle
-        except (BlockingIOError, FileNotFoundError):
-            is_same = False
-        if not is_same:
-            raise RunError(f"another process is training in {folder}; wait for it or stop it first")
-        yield
-    finally:
-        os.close(handle)
-
-
-def is_locked(folder: Path) -> bool:
-    """Return whether some process is training in a folder."""
-    try:
-        with lock(folder):
-            return False
-    except RunError:
-        return True
 
 
 def train_or_resume(session: Session) -> bool:

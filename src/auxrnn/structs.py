@@ -51,6 +51,12 @@ class SequenceBatch(NamedTuple):
         is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD[:num_rows]
         return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B, is_there_BTD)
 
+    def tail(self, num_steps: int) -> "SequenceBatch":
+        """Return the last steps of all rows."""
+        cut = max(self.x_BT.shape[1] - num_steps, 0)
+        first_B = None if self.first_B is None else (self.first_B - cut).clamp(min=0)
+        return SequenceBatch(self.x_BT[:, cut:], self.label_B, first_B)
+
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Return the columns of positions that are counted from the start of their own sequence."""
         if self.first_B is None:

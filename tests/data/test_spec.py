@@ -248,6 +248,47 @@ def test_the_real_mnist_has_the_published_checksums(shared_mnist, tmp_path):
         fetch("fashion_mnist", tmp_path)
 
 
+@pytest.mark.parametrize("folder", ["", "mnist"])
+@pytest.mark.usefixtures("no_network")
+def test_mnist_packed_by_somebody_else_is_taken_by_its_content(shared_mnist, tmp_path, folder):
+    files = get_files(DATASETS["mnist"], shared_mnist)
+    parts = {path.name: gzip.compress(gzip.decompress(path.read_bytes()), 1, mtime=7) for path in files}
+    write_parts(tmp_path / folder, parts)
+    assert get_files(DATASETS["mnist"], tmp_path) == [tmp_path / folder / name for name in parts]
+    assert is_at_hand(DATASETS["mnist"], tmp_path)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.usefixtures("no_network")
+def test_fashion_mnist_is_taken_by_its_sizes_and_said_to_be_unverified(tmp_path, caplog, is_packed):
+    contents = [content for file in DATASETS["fashion_mnist"].files for content in file.unpacked]
+    pack = {True: gzip.compress, False: bytes}[is_packed]
+    suffix = ".gz" if is_packed else ""
+    parts = {f"{content.name}{suffix}": pack(b"\3" * content.num_bytes) for content in contents}
+    write_parts(tmp_path, parts)
+    assert [path.name for path in get_files(DATASETS["fashion_mnist"], tmp_path)] == list(parts)
+    assert caplog.text.count("not verified") == 4
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.usefixtures("no_network")
+def test_the_digits_of_mnist_are_never_taken_for_clothes(shared_mnist, tmp_path, is_packed):
+    for path in get_files(DATASETS["mnist"], shared_mnist):
+        content = gzip.decompress(path.read_bytes())
+        name, content = (path.name, gzip.compress(content, 1)) if is_packed else (path.stem, content)
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(RunError, match="could not be downloaded"):
+        get_files(DATASETS["fashion_mnist"], tmp_path)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_nobody_is_told_to_delete_a_file(tmp_path):
+    write_parts(tmp_path / "set", {"file.gz": PACKED[:-9]})
+    with pytest.raises(RunError, match="move it away") as error:
+        get_files(file_spec(), tmp_path)
+    assert "delete it" not in str(error.value)
+
+
 def test_there_are_facts_of_every_dataset():
     for name, spec in DATASETS.items():
         plain = spec.describe()

@@ -13,6 +13,7 @@ from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds, find_
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.scales import find_scale
 from auxrnn.report.records import RunRecord, write_record
+from command import call
 
 BASE = {"data": "mnist", "objective": "reconstruct", "pretrain_steps": 100, "train_steps": 200}
 PLAIN = {"objective": "none", "pretrain_steps": 0, "supervised_window": "full"}
@@ -84,7 +85,7 @@ def test_measurements_of_an_update_and_counts_of_data_take_some_seconds(folders)
 
 
 def test_the_list_of_runs_has_what_finished_ones_took(folders, monkeypatch):
-    monkeypatch.setattr(estimates, "_measure_speed", lambda *_system: 1e9)
+    monkeypatch.setattr(estimates, "_measure_speed", lambda: 1e9)
     scale = find_scale("desk", folders.runs)
     job, *_ = find_jobs(["figure5"], scale)
     leave_record(job, folders, seconds=77.0)
@@ -96,7 +97,7 @@ def test_the_list_of_runs_has_what_finished_ones_took(folders, monkeypatch):
 
 
 def test_of_runs_that_share_a_pretraining_the_first_counts_it(folders, monkeypatch):
-    monkeypatch.setattr(estimates, "_measure_speed", lambda *_system: 1e9)
+    monkeypatch.setattr(estimates, "_measure_speed", lambda: 1e9)
     longest, shorter, *_ = list_runs(["figure4"], find_scale("desk", folders.runs), folders)
     assert longest.seconds > 1.3 * shorter.seconds
 
@@ -114,3 +115,21 @@ def test_all_experiments_are_listed_without_any_data(tmp_path):
     listed = json.loads(done.stdout)["experiments"]
     assert len(listed) == 4 * len(EXPERIMENTS)
     assert all(entry["num_done"] == 0 < entry["seconds_left"] for entry in listed)
+
+
+def test_the_list_measures_one_system_and_writes_nothing(tmp_path, monkeypatch):
+    measured = []
+    monkeypatch.setattr(estimates, "time_step", lambda session, *_args, **_words: measured.append(session) or 1.0)
+    estimates._measure_speed.cache_clear()
+    words = ["reproduce", "--list", "--json", "--runs", tmp_path / "runs", "--results", tmp_path / "results"]
+    listed = json.loads(call(*words).out)["experiments"]
+    estimates._measure_speed.cache_clear()
+    assert {entry["scale"] for entry in listed} == {"smoke", "desk", "full", "paper"}
+    assert len(measured) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_system_of_the_paper_has_a_known_speed(tmp_path):
+    jobs = find_jobs(list(EXPERIMENTS), find_scale("desk", tmp_path))
+    systems = {(job.config.model.model, job.config.loss.objective) for job in jobs if job.kind == "train"}
+    assert systems <= estimates.RELATIVE_SPEEDS.keys()

@@ -18,6 +18,7 @@ from auxrnn.config import unflatten
 from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.runner import Display, Runner
+from auxrnn.files import is_locked
 from auxrnn.report.records import KEPT_OF_ENVIRONMENT, read_events, read_record
 
 GIGABYTE = 1_000_000_000
@@ -312,7 +313,7 @@ def test_an_interrupted_runner_stops_its_processes_which_keep_their_checkpoints(
         Runner(folders, executor, workers=2, display=Silence(interrupt)).run(plan(jobs, folders))
     for job in jobs:
         folder = folders.runs / job.name
-        assert not runs.is_locked(folder)
+        assert not is_locked(folder)
         assert list((folder / "checkpoints").glob("*.safetensors"))
         assert not folders.is_done(job.name)
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 from attrs import evolve
 from cyclopts import App, Argument, ArgumentCollection, Group, Parameter, Token
 from cyclopts.exceptions import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
-from cyclopts.help import DefaultFormatter, InlineText
+from cyclopts.help import DefaultFormatter, InlineText, create_parameter_help_panel
 
 from auxrnn import config as configs
-from auxrnn.config import DEFAULT_MODEL, DataConfig, describe_type, name_fields, read_toml
+from auxrnn.config import DEFAULT_MODEL, DataConfig, describe_type, name_fields, read_file
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 from auxrnn.heap import keep_freed_memory, restart_with_large_pages
@@ -47,7 +47,8 @@ RecipeOption = Annotated[
 ConfigOption = Annotated[
     Path | None,
     Parameter(
-        help="TOML file with defaults for these options, keys named like the flags, or a shipped one: paper, mnist14."
+        help="File with defaults for these options: TOML with keys named like the flags, a shipped one (paper,"
+        " mnist14), or the config.json of a run, for another run like it (on its data, unless DATA is given)."
     ),
 ]
 PANELS = {
@@ -63,16 +64,36 @@ for number, (kind, title) in enumerate(PANELS.items(), start=1):
     Parameter(name="*", group=Group(title, sort_key=number))(kind)
 
 
-class Help(DefaultFormatter):
-    """Cyclopts's own panels; with other values as defaults and without some options, where a model is named."""
+START = ("data", "out", "minutes", "model", "objective", "hidden_size", "supervised_window", "test_data", "seed")
+"""What most trainings need: these options come first in the help, before the panels of all others."""
 
-    def __init__(self, defaults: Mapping[str, Any] | None = None, *, hidden: frozenset[str] = frozenset()) -> None:
+
+class Help(DefaultFormatter):
+    """Cyclopts's own panels; with other values as defaults and without some options, where a model is named.
+
+    With `starts`, one panel of these options comes before all others.
+    """
+
+    def __init__(
+        self,
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        hidden: frozenset[str] = frozenset(),
+        starts: ArgumentCollection | None = None,
+    ) -> None:
         super().__init__()
-        self.defaults, self.hidden = defaults or {}, hidden
+        self.defaults, self.hidden, self.starts = defaults or {}, hidden, starts
+        self.shown: set[str] = set()
 
     def __call__(self, console: "Console", options: "ConsoleOptions", panel: "HelpPanel") -> None:
-        """Print one panel, unless nothing in it has an effect."""
-        entries = [self._change(entry) for entry in panel.entries if not self.hidden & set(_names(entry))]
+        """Print one panel, unless nothing in it has an effect or all of it was shown before."""
+        if self.starts:
+            first = create_parameter_help_panel(Group("Start here"), self.starts, "plaintext")
+            self.starts = None
+            self(console, options, first)
+            self.shown = {name for entry in first.entries for name in _names(entry)}
+        left_out = self.hidden | self.shown
+        entries = [self._change(entry) for entry in panel.entries if not left_out & set(_names(entry))]
         if entries:
             super().__call__(console, options, panel.copy(entries=entries))
 
@@ -285,7 +306,10 @@ def _make_help(words: Sequence[str]) -> Help:
     _, bound, *_ = _beside_help.parse_known_args(words[1:])
     flags = bound.arguments
     hidden = MODEL_OPTIONS - set(PRESETS[flags["model"]].options) if "model" in flags else frozenset()
-    return Help(_find_values(flags, _read_file(flags)) | flags, hidden=hidden)
+    starts = app["train"].assemble_argument_collection(parse_docstring=True)
+    order = [f"--{name.replace('_', '-')}" for name in START] if words[0] == "train" else []
+    starts[:] = sorted((each for each in starts if each.name in order), key=lambda each: order.index(each.name))
+    return Help(_find_values(flags, _read_file(flags)) | flags, hidden=hidden, starts=starts)
 
 
 _beside_help = App(help_flags=(), version_flags=())
@@ -297,7 +321,7 @@ def _take(*, recipe: RecipeName | None = None, model: ModelName | None = None, c
 
 
 def _read_file(flags: dict[str, Any]) -> dict[str, Any]:
-    return read_toml(flags["config"]) if flags.get("config") else {}
+    return read_file(flags["config"], data=flags.get("data")) if flags.get("config") else {}
 
 
 def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
@@ -315,14 +339,14 @@ def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
     for phase in ("pretrain", "train"):
         # A length given as a flag takes the place of the file's, in whichever unit that is.
         lengths = {f"{phase}_steps", f"{phase}_epochs"}
-        dropped |= lengths if lengths & flags.keys() else set()
+        dropped |= lengths if (lengths | {"minutes"}) & flags.keys() else set()
     if values.get("objective") == "auto" and flags.keys() & set(AUXILIARY):
         # An option of the auxiliary loss asks for the auxiliary loss.
         values["objective"] = "reconstruct"
     if (values | flags).get("objective") == "none":
         # A file's pretraining is for its own objective.
         dropped |= {"pretrain_steps", "pretrain_epochs"}
-    return {name: value for name, value in values.items() if name not in dropped}
+    return {name: value for name, value in values.items() if name not in dropped and value is not None}
 
 
 def _check_effects(flags: dict[str, Any], file: dict[str, Any], model: ModelName) -> None:

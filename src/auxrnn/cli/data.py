@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 from cyclopts import App, Group
 
 from auxrnn.cli.commands import PREPARE, Json, app, command, load_data, print_json, say
-from auxrnn.config import DataConfig, RunConfig
+from auxrnn.config import DEFAULT_MODEL, DataConfig, RunConfig, unflatten
 from auxrnn.files import printable
+from auxrnn.presets import DEFAULT_RECIPE, find_recipe
 
 if TYPE_CHECKING:
     from auxrnn.data.checks import Findings
     from auxrnn.data.datasets import Dataset
     from auxrnn.data.formats import Format
     from auxrnn.data.sequences import Split
+    from auxrnn.planning import Outlook
     from auxrnn.report.data_pictures import ShownExample
 
 MOST_CLASSES, MOST_PROBLEMS, NUM_SHOWN = 40, 50, 6
@@ -88,21 +90,27 @@ def fetch(name: str, *, data_dir: Path | None = None) -> None:
 
 @command(SUBCOMMANDS, parent=data)
 def check(config: DataConfig, *, json: Json = False) -> int:
-    """Say what is in a file or folder and what is wrong with it.
+    """Say what is in a file or folder, what is wrong with it, and how long training takes here.
 
-    Everything that is wrong is listed by file and line. The exit code is 1 if training would fail. Takes the data
-    options of `auxrnn train`.
+    Everything that is wrong is listed by file and line. The exit code is 1 if training would fail. If it would not, a
+    few updates of an LSTM are timed. Takes the data options of `auxrnn train`.
 
     Examples:
         auxrnn data check reviews.csv --label-column stars
     """
     from auxrnn.data import checks
 
-    findings = checks.check(config)
+    findings, outlook = checks.check(config), None
+    if findings.would_train:
+        # What refuses to train is a problem of the data like any other.
+        with findings.problems.noting_errors():
+            outlook = _foresee(config)
     if json:
-        print_json(_to_plain(findings))
+        print_json(_to_plain(findings) | {"training": None if outlook is None else outlook._asdict()})
     else:
         _print_findings(config.data, findings)
+        if outlook is not None:
+            _print_outlook(outlook)
     return 0 if findings.would_train else 1
 
 
@@ -171,6 +179,36 @@ def _print_findings(name: str, findings: "Findings") -> None:
     noun = "problem" if problems.num_refused == 1 else "problems"
     fails = f"training would fail: {problems.num_refused:,} {noun}"
     print("training would start" if findings.would_train else fails)
+
+
+def _foresee(config: DataConfig) -> "Outlook":
+    """Time a few updates of what `auxrnn train` would try first: an LSTM without auxiliary loss."""
+    from auxrnn import planning, runs
+    from auxrnn.cli.training import DEFAULT_MINUTES, check_memory
+
+    given = {name: value for name, value in vars(config).items() if value != getattr(DataConfig(config.data), name)}
+    values = find_recipe(DEFAULT_RECIPE, DEFAULT_MODEL) | given | {"data": config.data, "objective": "none"}
+    settled = runs.settle(unflatten(values))
+    dataset = load_data(settled.data)
+    settled, prepared = planning.plan(settled, dataset, minutes=None, say=say)
+    session = runs.open_session(settled, dataset, prepared, None)
+    check_memory(session)
+    return planning.foresee(session, DEFAULT_MINUTES)
+
+
+def _print_outlook(outlook: "Outlook") -> None:
+    from auxrnn.cli.training import DEFAULT_MINUTES
+    from auxrnn.progress import describe_seconds
+
+    seconds = outlook.seconds_per_pass
+    a_pass = "under a second" if seconds < 1 else f"about {describe_seconds(seconds)}"
+    over = f"over the {outlook.sequences:,} training sequences"
+    if outlook.passes < 1:
+        more = f"more than the {DEFAULT_MINUTES:g} minutes that `auxrnn train` takes by default; give it more --minutes"
+        print(f"one pass {over} takes {a_pass} here, {more}")
+    else:
+        limit = f"`auxrnn train` takes up to {DEFAULT_MINUTES:g} minutes by default (--minutes changes it)"
+        print(f"{limit}: about {outlook.passes:,.0f} passes {over}, {a_pass} each")
 
 
 def _print_classes(counts: dict[str, dict[str, int]]) -> None:

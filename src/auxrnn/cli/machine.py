@@ -69,7 +69,7 @@ def cost(
 
     Also shows the number of weights and what fits into memory. Takes the options of `auxrnn train`. Memory is
     estimated from a few short rows, and measured in one step on the longest sequences if that fits. For attention it
-    also says what a matrix of all steps by all steps would take, which made the paper call long sequences infeasible.
+    also says what a matrix of all steps by all steps would take.
 
     Args:
         memory: Gigabytes that a training step may use (default: what is free here).

@@ -69,7 +69,7 @@ def reproduce(
     list: Flag = False,  # noqa: A002 - the name of the flag
     json: Json = False,
 ) -> int:
-    """Reproduce tables and figures of the paper.
+    """Reproduce tables and figures of the paper (Trinh et al., 2018).
 
     Prints our numbers beside the published ones. Interrupted runs continue, finished ones are not repeated, and
     runs that several tables need are run once. Every number becomes a small record in the results folder, and each
@@ -100,20 +100,23 @@ def reproduce(
     from auxrnn.experiments.scales import find_scale
     from auxrnn.report.pages import outcome_markdown
 
-    def choose(scale: ScaleName) -> tuple["Scale", Folders]:
-        chosen = find_scale(scale, runs.absolute() / "made")
+    def choose(scale: ScaleName, made: Path) -> tuple["Scale", Folders]:
+        chosen = find_scale(scale, made)
         if seeds is not None:
             chosen = chosen._replace(seeds=tuple(range(seeds)), fewer_seeds=tuple(range(seeds)))
         return chosen, Folders(runs / scale, results / scale / "records")
 
     torch.set_num_threads(1)
     if list:
+        # Names and estimates need no data, so what the smoke scale makes of it is thrown away.
+        with tempfile.TemporaryDirectory() as made:
+            scales = [choose(name, Path(made)) for name in ([scale] if names else get_args(ScaleName))]
         if names:
-            _list_runs(_find_names(names), *choose(scale), is_json=json)
+            _list_runs(_find_names(names), *scales[0], is_json=json)
         else:
-            _list_experiments([choose(name) for name in get_args(ScaleName)], is_json=json)
+            _list_experiments(scales, is_json=json)
         return 0
-    found, (chosen, folders) = _find_names(names), choose(scale)
+    found, (chosen, folders) = _find_names(names), choose(scale, runs.absolute() / "made")
     try:
         code = _work(found, chosen, folders, workers=workers)
     finally:

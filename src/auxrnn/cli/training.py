@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from auxrnn.cli.commands import USE, ConfigOption, Flag, Json, RecipeOption, command, load_data, print_json, say
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, change, decided
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import check_sums, damaged, expand
+from auxrnn.files import check_sums, damaged, expand, lock
 from auxrnn.presets import DEFAULT_RECIPE, PRESETS, PRETRAINED_MODELS, name_system
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from auxrnn.training.loop import Session
 
 DEFAULT_MINUTES = 10.0
+PHASES = {
+    "pretrain": "without labels (pretraining)",
+    "joint": "with labels and auxiliary loss",
+    "supervised": "with labels",
+}
 LONG_TRAINING = 86_400.0
 """Seconds from which on a user should be told that there are other ways."""
 YEAR = 365 * 86_400.0
@@ -39,14 +44,16 @@ def train(
 ) -> int:
     """Train a network on a dataset or on your own files.
 
-    This may be an r-LSTM, a p-LSTM, or any system the paper compares with. Without a length it plans for ten
-    minutes: short trials compare two readouts of an LSTM and then an r-LSTM on a validation split, the best is
-    trained, and the weights that did best on that split are kept.
+    Without a length it plans for ten minutes: short trials compare two readouts of an LSTM and then an r-LSTM (an LSTM
+    that also learns to reconstruct what it has read) on a validation split, the best is trained, and the weights that
+    did best on that split are kept. --objective predict makes it a p-LSTM (which also learns to predict what comes),
+    and --model takes any of `auxrnn models`.
 
     --recipe fast, the default, uses Adam with warm-up and cosine decay, gate biases for a range of time scales
     (chrono), batches of 64, and an auxiliary loss divided by that of a constant prediction. The defaults below are its
-    values; those that say auto are chosen from the data. --recipe paper uses the paper's settings, and --config paper
-    also its length, 100 and 1,000 epochs. --model NAME --help shows the options and defaults of another model.
+    values; those that say auto are chosen from the data. --recipe paper has the settings of Trinh et al. (2018), and
+    --config paper also their length, 100 and 1,000 epochs. --model NAME --help shows the options and defaults of
+    another model.
 
     Ctrl-C stops the training and keeps a checkpoint; `auxrnn resume` continues from it. `auxrnn data check PATH` says
     beforehand how your files are understood and what is wrong with them.
@@ -91,7 +98,7 @@ def train(
         check_pretrained(config, prepared.card, pretrained)
     with claim(out or _default_folders(config)) as folder:
         session = open_session(config, dataset, prepared, folder)
-        _check_memory(session)
+        check_memory(session)
         seconds = estimate_time(session).seconds
         if seconds > YEAR and not endless:
             cure = "fewer updates or passes take less, and --endless asks for it all the same"
@@ -125,7 +132,7 @@ def resume(run: Path, *, train_steps: int | None = None, data: Path | None = Non
         if train_steps < 1:
             raise UsageError(f"train_steps is {train_steps}; it must be at least 1")
         config = change(config, train_steps=train_steps, train_epochs=None)
-    with runs.lock(run):
+    with lock(run):
         if runs.is_finished(run):
             check_sums(run)
             if train_steps is None:
@@ -135,7 +142,7 @@ def resume(run: Path, *, train_steps: int | None = None, data: Path | None = Non
             say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
         dataset = load_data(runs.find_data(config, moved_to=data))
         session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
-        _check_memory(session)
+        check_memory(session)
         if train_steps is not None and not runs.extend(session, run):
             what = f"learning rate and evaluations follow the new length of {train_steps:,} updates from here"
             say(f"{what}: the weights may differ from those of a run that had this length from its beginning")
@@ -165,7 +172,7 @@ def _default_folders(config: RunConfig) -> Iterator[Path]:
     return (Path("runs", f"{stem}-{number}") for number in itertools.count(1))
 
 
-def _check_memory(session: "Session") -> None:
+def check_memory(session: "Session") -> None:
     """Refuse a training that the memory cannot hold, rather than die in its first step."""
     from auxrnn.files import describe_bytes
     from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest
@@ -213,16 +220,17 @@ def _announce(session: "Session", *, minutes: float | None, seconds: float) -> N
 
     config, longest = session.config, find_longest(session)
     model, window = config.model.model, config.loss.supervised_window
-    reach = window if PRESETS[model].is_recurrent and window != "full" else "all"
+    is_cut = PRESETS[model].is_recurrent and window != "full" and decided(window) < longest
+    reach = f"the last {window} of up to {longest:,}" if is_cut else "all"
     system = name_system(model, config.loss.objective)
-    say(f"{system} of {count_weights(session.network):,} weights, gradients of {reach} steps")
-    plan = " + ".join(f"{phase.num_steps:,} {phase.name}" for phase in session.phases)
+    say(f"{system} of {count_weights(session.network):,} weights; labels train it through {reach} steps of a sequence")
+    plan = " + ".join(f"{phase.num_steps:,} {PHASES[phase.name]}" for phase in session.phases)
     threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
     budget = "" if minutes is None else f", planned to end within {minutes:g} minutes of the start"
-    say(f"{plan} updates, about {describe_seconds(seconds)} here on {threads}{budget}")
+    say(f"updates: {plan}; about {describe_seconds(seconds)} here on {threads}{budget}")
     unused = session.pretrain_batches.split.num_examples - session.batches.split.num_examples
     if unused and all(phase.is_supervised for phase in session.phases):
-        say(f"the {unused:,} sequences without a label are not used: there is no pretraining")
+        say(f"the {unused:,} sequences without a label are not used: only pretraining learns from them")
     warmup = config.schedule.warmup_steps
     if warmup > session.phases[-1].num_steps and config.schedule.lr_schedule != "cosine":
         say(f"the learning rate will still rise at the end: --warmup-steps is {warmup:,}, longer than the training")
@@ -233,7 +241,7 @@ def _announce(session: "Session", *, minutes: float | None, seconds: float) -> N
         )
     length: Window = decided(config.segments.segment_length)
     if config.loss.objective != "none" and length != "full" and length >= longest:
-        say(f"segments of {length} are longer than the data: clipped to {longest - 1}")
+        say(f"--segment-length is {length}, longer than the data: {longest - 1} steps are taken")
 
 
 def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:
@@ -243,7 +251,10 @@ def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:
     with _stopping(session), show_training(session.phases) as session.observe:
         is_done = runs.train_or_resume(session)
     if not is_done:
-        say(f"stopped; `auxrnn resume {folder}` continues from this checkpoint")
+        say(
+            f"stopped; `auxrnn resume {folder}` continues from this checkpoint, and"
+            f" `auxrnn evaluate {folder} --checkpoint latest` shows how good it is so far"
+        )
         return 130
     return _print_result(folder, is_json=is_json)
 

@@ -26,11 +26,21 @@ FASHION_MIRRORS = (
     "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
 )
 CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-FASHION_FILES = (
-    PublishedFile("train-images-idx3-ubyte.gz", 26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", FASHION_MIRRORS),
-    PublishedFile("train-labels-idx1-ubyte.gz", 29_515, "md5:25c81989df183df01b3e8a0aad5dffbe", FASHION_MIRRORS),
-    PublishedFile("t10k-images-idx3-ubyte.gz", 4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79", FASHION_MIRRORS),
-    PublishedFile("t10k-labels-idx1-ubyte.gz", 5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310", FASHION_MIRRORS),
+FASHION_PACKED = (
+    (26_421_880, "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+    (29_515, "md5:25c81989df183df01b3e8a0aad5dffbe"),
+    (4_422_102, "md5:bef4ecab320f06d8554ea6380940ec79"),
+    (5_148, "md5:bb300cfdad3c16e7a12a480ee83cd310"),
+)
+FASHION_FILES = tuple(
+    # No checksums of the unpacked files are published; MNIST's have the same names and sizes.
+    PublishedFile(
+        f"{content.name}.gz",
+        *packed,
+        FASHION_MIRRORS,
+        (Content(content.name, content.num_bytes, others=(str(content.checksum),)),),
+    )
+    for content, packed in zip(UNPACKED, FASHION_PACKED, strict=True)
 )
 
 

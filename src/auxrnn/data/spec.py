@@ -3,10 +3,14 @@
 Each dataset has a file of its own with a `DatasetSpec`.
 """
 
+import gzip
+import hashlib
+import logging
 import os
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Source
@@ -14,6 +18,7 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import expand, find_checksum, user_cache
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
+logger = logging.getLogger(__name__)
 READING_OPTIONS = (
     "image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens", "sample_rate",
     "label_pattern",
@@ -27,6 +32,8 @@ class Content(NamedTuple):
     num_bytes: int | None = None
     checksum: str | None = None
     """Kind and digits: "md5:..." or "sha256:..."."""
+    others: tuple[str, ...] = ()
+    """Checksums (md5) of other datasets' files with this name and size."""
 
 
 class PublishedFile(NamedTuple):
@@ -137,7 +144,7 @@ def _make(file: PublishedFile, folders: Sequence[Path], *, own: str) -> list[Pat
     unpack(packed, target)
     if found := _find(file, [packed.parent], own=own):
         return found
-    raise RunError(f"{target} is in the way of what {file.name} unpacks to; delete or rename that folder")
+    raise RunError(f"{target} is in the way of what {file.name} unpacks to; rename that folder or move it away")
 
 
 def _find(file: PublishedFile, folders: Sequence[Path], *, own: str, verify: bool = True) -> list[Path]:
@@ -165,19 +172,56 @@ def _find_unpacked(file: PublishedFile, folder: Path, *, own: str, verify: bool)
         if not missing and place.is_dir():
             return [place / each.name for each in file.unpacked] or [place]
         if len(missing) < len(file.unpacked):
-            raise RunError(f"{place} has no {missing[0]} beside its other files; complete or delete the folder")
+            raise RunError(f"{place} has no {missing[0]} beside its other files; complete the folder or move it away")
     return []
 
 
 def _matches(path: Path, content: Content | PublishedFile, is_own: bool, verify: bool) -> bool:
     """Return whether a file is there; in the dataset's own folder, one with another content is an error."""
-    if content.checksum is None or not path.is_file():
-        return path.is_file()
+    if not path.is_file():
+        return False
+    packed = isinstance(content, PublishedFile)
+    inside = content if isinstance(content, Content) else content.unpacked[0] if len(content.unpacked) == 1 else None
     if not verify:
-        return path.stat().st_size == content.num_bytes
+        # The same content may be packed into another number of bytes.
+        is_sized = content.num_bytes in (None, path.stat().st_size)
+        is_like = packed and inside is not None and _unpacked_size(path) == inside.num_bytes
+        return (is_sized or is_like) and (is_own or inside is None or not inside.others)
+    if content.checksum is None:
+        return content.num_bytes is None or _holds(path, content, open)
     kind, _, published = content.checksum.partition(":")
     checksum = find_checksum(path, kind)
-    if is_own and checksum != published:
+    if checksum == published or (packed and inside is not None and _holds(path, inside, gzip.open)):
+        return True
+    if is_own:
         found = f"its {kind} checksum is {checksum}, not {published}"
-        raise RunError(f"{path} is damaged or another version ({found}); delete it to download it again")
-    return checksum == published
+        cure = "move it away to download it again, or let --data-dir name another folder"
+        raise RunError(f"{path} is damaged or another version ({found}); {cure}")
+    return False
+
+
+def _holds(path: Path, content: Content, open_file: Callable[..., Any]) -> bool:
+    """Return whether a file holds a content, whoever packed it; what has no checksum is judged by its size."""
+    kind, num_bytes = (content.checksum or "md5:").partition(":")[0], 0
+    total = hashlib.new(kind, usedforsecurity=False)
+    try:
+        with open_file(path, "rb") as file:
+            while block := file.read(2**20):
+                total.update(block)
+                num_bytes += len(block)
+    except (OSError, EOFError, zlib.error):
+        return False
+    checksum = f"{kind}:{total.hexdigest()}"
+    if content.checksum is not None:
+        return checksum == content.checksum
+    is_held = num_bytes == content.num_bytes and checksum not in content.others
+    if is_held:
+        logger.warning("%s has the right name and size; its content is not verified, no checksum is published", path)
+    return is_held
+
+
+def _unpacked_size(path: Path) -> int:
+    """Return the size that the end of a packed file promises."""
+    with path.open("rb") as file:
+        file.seek(-min(4, path.stat().st_size), os.SEEK_END)
+        return int.from_bytes(file.read(4), "little")

@@ -1,7 +1,8 @@
 """What runs will take, before they are started: time from finished records or one measured step, and memory.
 
 Time is work divided by speed. Work counts updates, rows, steps and units; the speed of a system (work per second) is
-that of its finished records at the same scale, and where there are none, that of one update measured here.
+that of its finished records at the same scale, and where there are none, a known part of the speed of an LSTM, of which
+one update is measured here: measuring every system would take minutes.
 """
 
 import functools
@@ -30,6 +31,13 @@ SECONDS_TO_MEASURE = 20.0
 SIZES = {name.lower(): counts for name, counts in table1.PAPER.items()}
 SMALL = (16, 4, 48)
 """Of the synthetic data of the smoke scale."""
+RELATIVE_SPEEDS = {
+    ("lstm", "none"): 1.0, ("lstm", "reconstruct"): 0.5, ("lstm", "predict"): 0.5, ("irnn", "none"): 0.5,
+    ("urnn", "none"): 0.75, ("transformer", "none"): 0.27, ("dmca", "none"): 0.17, ("lm_lstm", "predict"): 0.8,
+    ("sa_lstm", "reconstruct"): 0.65, ("char_cnn", "none"): 0.06, ("conv_rnn", "none"): 0.35, ("vdcnn", "none"): 0.01,
+}  # fmt: skip
+"""Work per second beside that of an LSTM, on one core of the machine of docs/speed.md."""
+SLOWEST = 0.01
 MEASURED = {"data": "needle", "length": 128, "batch_size": 16, "pretrain_steps": 0, "train_steps": 1, "threads": 1}
 
 
@@ -67,7 +75,7 @@ def estimate_seconds(tasks: Iterable[Task], folders: Folders) -> dict[str, float
         shared = runs.first_phase(task.config) if task.after else None
         work = find_work(task.config) - (find_work(shared) if shared else 0.0)
         system = task.config.model.model, task.config.loss.objective
-        return work / (known.get(system) or _measure_speed(*system))
+        return work / (known.get(system) or RELATIVE_SPEEDS.get(system, SLOWEST) * _measure_speed())
 
     return {task.name: estimate(task) for task in tasks}
 
@@ -85,9 +93,9 @@ def _read_speeds(folders: Folders) -> dict[tuple[str, str], float]:
 
 
 @functools.cache
-def _measure_speed(model: str, objective: str) -> float:
-    """Measure one update of a system with a few synthetic sequences."""
-    config = unflatten(MEASURED | {"model": model, "objective": objective})
+def _measure_speed() -> float:
+    """Measure one update of an LSTM with a few synthetic sequences."""
+    config = unflatten(MEASURED | {"objective": "none"})
     session = _open(config)
     return find_work(config) / time_step(session, session.phases[-1], total_step=0)
 

@@ -24,6 +24,7 @@ from auxrnn import runs
 from auxrnn.config import flatten, to_data_flags, to_flags
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.scales import NOTHING
+from auxrnn.files import is_locked
 from auxrnn.progress import describe_seconds, make_bars
 from auxrnn.report.records import RunRecord, read_events, record_training, write_record
 
@@ -170,7 +171,7 @@ class Runner:
 
     def _is_elsewhere(self, task: Task) -> bool:
         folder = self.folders.runs / task.name
-        return folder.exists() and runs.is_locked(folder)
+        return folder.exists() and is_locked(folder)
 
     def _close(self, task: Task, failure: str | None = None) -> bool:
         """Record a task that has ended; always True, since it need not wait any longer."""

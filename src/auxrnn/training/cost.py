@@ -29,8 +29,11 @@ from auxrnn.training.loop import EVALUATIONS_PER_PHASE, Session, compute_gradien
 from auxrnn.training.optimizers import KINDS, Phase, make_optimizer
 
 SMALL_LR = 1e-12
-LONGEST_TRIAL = 1.0
-"""Seconds; a step that takes longer is timed on fewer rows."""
+LONGEST_REPEATED, LONGEST_ROW, LONGEST_TRIALS = 20.0, 10.0, 3.0
+"""Seconds: a faster step is timed twice; after longer trials of one row, or of several, no larger batch is tried."""
+GROWTH_OF_TRIALS = 8
+WARM_UP_STEPS = 64
+"""Of one row, before anything is timed: the first use of anything takes time of its own."""
 LONGEST_PROBE, LONGEST_RECURRENT_PROBE = 1024, 256
 """Probe lengths long enough to fit the growth curve: several blocks of local attention; for recurrences, a line."""
 LONGEST_REACH = 4096
@@ -88,14 +91,23 @@ def count_evaluations(phase: Phase, *, evaluate_every: int | None) -> int:
 def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, most_rows: int | None = None) -> float:
     """Return the seconds of a batch, tried on one row, then on more until that takes long.
 
-    A batch that would take minutes is not waited for: its other rows take as long as those that were tried. Each size
-    is tried twice, since the first use of anything takes time of its own.
+    A batch that would take minutes is not waited for: its other rows take as long as those that the largest trial had
+    beyond the one before. Most of a step of one row is no work of the row: a recurrence takes as long for eight.
     """
-    num_rows, tried, seconds = len(batch.label_B), 0, 0.0
-    while tried < (most_rows or num_rows) and seconds < LONGEST_TRIAL:
-        tried = min(max(1, 4 * tried), num_rows)
-        seconds = min(timeit.repeat(functools.partial(use, batch.head(tried)), number=1, repeat=2))
-    return seconds * num_rows / tried
+    use(batch.head(1).tail(WARM_UP_STEPS))
+    num_rows, tried, seconds, spent = len(batch.label_B), 0, 0.0, 0.0
+    limit = min(most_rows or num_rows, num_rows)
+    while tried < limit and spent < (LONGEST_ROW if tried == 1 else LONGEST_TRIALS):
+        before = (tried, seconds)
+        tried = min(max(1, GROWTH_OF_TRIALS * tried), limit)
+        once = functools.partial(use, batch.head(tried))
+        first = timeit.timeit(once, number=1)
+        # The first use of so much memory takes time of its own.
+        seconds = min(first, timeit.timeit(once, number=1)) if first < LONGEST_REPEATED else first
+        spent += first + seconds
+        # No row takes longer than all together, nor less than nothing, however the machine is busy.
+        a_row = min(max(seconds - before[1], 0.0) / (tried - before[0]), seconds / tried)
+    return seconds + a_row * (num_rows - tried)
 
 
 def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
