@@ -117,20 +117,23 @@ def predict(
             unknown += count_unknown(inputs.split, trained.card.format)
             for row in _classify(trained, inputs):
                 answer(row)
-    _report_inputs(problems, unknown)
+    _report_inputs(problems, unknown, trained.card.format)
     if json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
 
 
-def _report_inputs(problems: "Problems", unknown: Counter[str]) -> None:
+def _report_inputs(problems: "Problems", unknown: Counter[str], form: "Format") -> None:
     """Say what was left out, and which characters the network has never seen."""
+    from auxrnn.data.formats import SymbolFormat
+
     for sentence in problems.skipped[:MOST_COLUMNS]:
         say(f"left out: {sentence}")
     if problems.num_skipped > MOST_COLUMNS:
         say(f"left out: {problems.num_skipped - MOST_COLUMNS:,} more")
     if unknown:
+        what = "integers" if isinstance(form, SymbolFormat) else "characters"
         shown = ", ".join(f"{character!r} ({count:,})" for character, count in unknown.most_common(MOST_COLUMNS))
-        say(f"{unknown.total():,} characters are not in the network's alphabet: {shown}")
+        say(f"{unknown.total():,} {what} are not in the network's alphabet: {shown}")
 
 
 def _check_files(files: Sequence[Path], *, is_stream: bool) -> None:
@@ -195,7 +198,7 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
     """Yield the steps on standard input as the network reads them, and None where a sequence ends."""
     import numpy as np
 
-    from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding, step_sizes
+    from auxrnn.data.formats import SeriesFormat, SymbolFormat, TextFormat, make_encoding, step_sizes
     from auxrnn.streaming import read_steps
 
     encode = make_encoding(form).encode
@@ -209,6 +212,11 @@ def _read_stream(form: "Format") -> Iterator[Sequence[float] | int | None]:
             yield None
         return
     for values in read_steps(lines, step_sizes(form)[0]):
+        if values is not None and isinstance(form, SymbolFormat):
+            if not values[0].is_integer():
+                raise RunError(f"{values[0]} is no whole number; give one symbol a line, as in the training data")
+            yield int(encode(np.array(values))[0])
+            continue
         is_raw = values is not None and isinstance(form, SeriesFormat)
         yield encode(np.array([values], dtype=np.float32))[0].tolist() if is_raw else values
 

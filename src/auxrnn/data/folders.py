@@ -46,20 +46,20 @@ class Tree(NamedTuple):
             problems.skip(self.place(names), "cannot be read as an image (it is not a file)")
 
 
-def find_pictures(folder: Path) -> Tree:
-    """List the pictures below a folder by the suffixes of their names, in any case; links are followed."""
+def find_pictures(folder: Path, suffixes: tuple[str, ...] = PICTURE_SUFFIXES) -> Tree:
+    """List the pictures (or others) below a folder by the suffixes of their names, in any case; links are followed."""
     errors: list[OSError] = []
     found = sorted(_walk(folder, errors))
     folders = tuple(names for names, is_folder in found if is_folder)
-    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(PICTURE_SUFFIXES)]
+    files = [names for names, is_folder in found if not is_folder and names[-1].lower().endswith(suffixes)]
     others = tuple(names for names in files if not os.path.isfile(folder.joinpath(*names)))  # noqa: PTH113 - links to themselves
     return Tree(folder, tuple(sorted({*files} - {*others})), folders, others, tuple(errors))
 
 
-def has_pictures(folder: Path, *, has_labels: bool = True) -> bool:
-    """Return whether a folder holds pictures, in sub-folders where these are the labels; cheap."""
+def has_pictures(folder: Path, *, has_labels: bool = True, suffixes: tuple[str, ...] = PICTURE_SUFFIXES) -> bool:
+    """Return whether a folder holds pictures, or other files, in sub-folders where these are the labels; cheap."""
     return any(
-        not is_folder and len(names) > has_labels and names[-1].lower().endswith(PICTURE_SUFFIXES)
+        not is_folder and len(names) > has_labels and names[-1].lower().endswith(suffixes)
         for names, is_folder in islice(_walk(folder, []), MOST_LOOKED_AT)
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
-from auxrnn.config import MOST, DataConfig
+from auxrnn.config import MOST, MOST_CHARACTERS, DataConfig
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Encoding, Split
 from auxrnn.errors import RunError, UsageError
@@ -42,6 +42,8 @@ class TextFormat(NamedTuple):
     """How many steps of a text are read: the first ones, also when they are then read backward."""
     columns: tuple[str, ...] = ()
     """The columns of a table that make up a text, by name, or by number from 1 where they have no names."""
+    is_file: bool = False
+    """Whether a file is one text, as in a folder of them; otherwise a line is."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -67,14 +69,36 @@ class SeriesFormat(NamedTuple):
     """What each channel is then divided by."""
     max_length: int | None = None
     """How many steps of a series are read: the first ones."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table with the steps or the channels, by name, or by number from 1 where they have no names."""
+    series_column: str | None = None
+    """The column of a table that says which series a row belongs to, where each row is a step."""
+    time_column: str | None = None
+    """The column by which these steps are sorted."""
+    is_file: bool = False
+    """Whether a file is one series, as in a folder of them."""
+    is_channels_first: bool = False
+    """Whether the steps of arrays come last, after the channels."""
 
 
-Format = ImageFormat | TextFormat | SeriesFormat
-KINDS: dict[str, type[Format]] = {"images": ImageFormat, "texts": TextFormat, "series": SeriesFormat}
+class SymbolFormat(NamedTuple):
+    """How whole numbers become tokens: plain values, so that a run can record them."""
+
+    symbols: tuple[float, ...] | None = None
+    """The whole numbers of the training data in order, with a token each; all others share one more. None until the
+    training data is known."""
+    max_length: int | None = None
+    """How many steps are read: the first ones."""
+
+
+Format = ImageFormat | TextFormat | SeriesFormat | SymbolFormat
+KINDS: dict[str, type[Format]] = {
+    "images": ImageFormat, "texts": TextFormat, "series": SeriesFormat, "symbols": SymbolFormat,
+}  # fmt: skip
 
 
 def kind_of(form: Format) -> str:
-    """Return the name of a format's kind: images, texts or series."""
+    """Return the name of a format's kind: images, texts, series or symbols."""
     return next(kind for kind, cls in KINDS.items() if isinstance(form, cls))
 
 
@@ -111,6 +135,8 @@ def step_sizes(form: Format) -> tuple[int, int | None]:
     """Return how many numbers a step has, and the size of the vocabulary if they are tokens."""
     if isinstance(form, TextFormat):
         return 1, form.vocabulary_size
+    if isinstance(form, SymbolFormat):
+        return 1, len(form.symbols or ()) + 1
     return form.channels if isinstance(form, ImageFormat) else form.num_channels, None
 
 
@@ -127,12 +153,22 @@ def make_encoding(form: Format) -> Encoding:
             lambda value: np.clip((value - mean_D) / deviation_D, -LARGEST_INPUT, LARGEST_INPUT).astype(np.float32),
             form.max_length,
         )
+    if isinstance(form, SymbolFormat):
+        assert form.symbols is not None, "the training data must be known first"
+        symbol_V = np.array(form.symbols, dtype=np.int64)
+        return Encoding(lambda value: _find_tokens(value, symbol_V), form.max_length)
     if form.tokens == "bytes":
         return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)
     assert form.alphabet is not None, "characters need an alphabet first"
     table_V = np.full(NUM_CODE_POINTS, len(form.alphabet), dtype=np.uint16)
     table_V[list(map(ord, form.alphabet))] = np.arange(len(form.alphabet))
     return Encoding(lambda value: table_V[value].astype(np.int64), form.max_length, form.is_backward)
+
+
+def _find_tokens(value_T: Int64[np.ndarray, " T"], symbol_V: Int64[np.ndarray, " V"]) -> Int64[np.ndarray, " T"]:
+    """Return the places of whole numbers among the symbols, and one place more for those that are none of them."""
+    token_T = np.minimum(np.searchsorted(symbol_V, value_T), len(symbol_V) - 1)
+    return np.where(symbol_V[token_T] == value_T, token_T, len(symbol_V))
 
 
 def settle(form: Format, data: DataConfig) -> Format:
@@ -142,7 +178,7 @@ def settle(form: Format, data: DataConfig) -> Format:
         return form._replace(max_length=max_length, is_backward=data.read_backward)
     if data.read_backward:
         raise UsageError(f"read_backward has no effect on {kind_of(form)}; remove it")
-    if isinstance(form, SeriesFormat):
+    if isinstance(form, SeriesFormat | SymbolFormat):
         return form._replace(max_length=data.max_length)
     if data.max_length is not None:
         raise UsageError("max_length has no effect on images; image_size makes them shorter")
@@ -158,6 +194,8 @@ def fit(form: Format, train: Split, data: DataConfig) -> Format:
         return form._replace(alphabet="".join(map(chr, sorted(commonest.tolist()))))
     if isinstance(form, SeriesFormat) and form.mean is None:
         return fit_scale(form, train.values())
+    if isinstance(form, SymbolFormat) and form.symbols is None:
+        return form._replace(symbols=tuple(sorted(count_symbols(train))))
     return form
 
 
@@ -208,8 +246,23 @@ def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
     return count_V
 
 
+def count_symbols(split: Split) -> Counter[int]:
+    """Count how often each whole number occurs in a split of them; refuse more than could be symbols."""
+    counts = Counter[int]()
+    for value_K in split.values():
+        symbol_V, count_V = np.unique(value_K, return_counts=True)
+        counts.update(dict(zip(symbol_V.tolist(), count_V.tolist(), strict=True)))
+        if len(counts) > MOST_CHARACTERS:
+            what = f"there are more than {MOST_CHARACTERS:,} different integers, too many for symbols"
+            raise UsageError(f"tokens is 'integers', and {what}; leave it out to read them as numbers")
+    return counts
+
+
 def count_unknown(split: Split, form: Format) -> Counter[str]:
-    """Count the characters that are not in the alphabet of a network that reads texts."""
+    """Count the characters or integers that a network was not trained on."""
+    if isinstance(form, SymbolFormat):
+        known = {*(form.symbols or ())}
+        return Counter({str(symbol): count for symbol, count in count_symbols(split).items() if symbol not in known})
     if not isinstance(form, TextFormat) or form.tokens == "bytes":
         return Counter()
     count_V = count_all_characters(split)
@@ -218,7 +271,9 @@ def count_unknown(split: Split, form: Format) -> Counter[str]:
 
 
 def describe_alphabet(form: Format, train: Split) -> str:
-    """Return the size of a text network's alphabet, and how much of the training data it does not cover."""
+    """Return the size of a network's alphabet, and how much of the training data it does not cover."""
+    if isinstance(form, SymbolFormat):
+        return f"{len(form.symbols or ()):,} different integers, and one token for all others"
     if not isinstance(form, TextFormat) or form.alphabet is None:
         return ""
     unknown, total = count_unknown(train, form).total(), int(train.length_N.sum())
@@ -236,6 +291,8 @@ def adopt(form: Format, other: Format) -> Format:
         return form._replace(alphabet=other.alphabet)
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
         return form._replace(mean=other.mean, deviation=other.deviation)
+    if isinstance(form, SymbolFormat) and isinstance(other, SymbolFormat):
+        return form._replace(symbols=other.symbols)
     return form
 
 

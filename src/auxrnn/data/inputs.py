@@ -52,7 +52,7 @@ def read_inputs(
             return
         tokens = form.tokens if isinstance(form, TextFormat) else "characters"
         config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
-        source = find_source(file, config, has_labels=False)._replace(name=str(path))
+        source = find_source(file, config, has_labels=False, like=form)._replace(name=str(path))
         for chunk in _in_chunks(source.read(problems or Problems(), form).examples):
             begins = np.cumsum([0, *(len(example.value_T) for example in chunk)], dtype=np.int64)
             flat, rows = Flat(np.concatenate([example.value_T for example in chunk]), begins), np.arange(len(chunk))

@@ -14,7 +14,10 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import expand, find_checksum, user_cache
 
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
-READING_OPTIONS = ("image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens")
+READING_OPTIONS = (
+    "image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "series_column", "time_column",
+    "value_columns", "channels_first", "tokens",
+)  # fmt: skip
 
 
 class Content(NamedTuple):

@@ -80,7 +80,7 @@ def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Sourc
     # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
     below = os.path.commonpath(["/".join(names[:-1]) for names in tree.files]) if tree.files else ""
     plain = {"reader": "image_folder", "below": below}
-    return album_source(name, options, lambda problems: _sort(tree, options, problems), plain, tree.paths())
+    return album_source(name, options, lambda problems: sort_by_folder(tree, options, problems), plain, tree.paths())
 
 
 def album_source(
@@ -113,7 +113,7 @@ def album_source(
     return Source(name, files, {**plain, **options._asdict()}, read)
 
 
-def _sort(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
+def sort_by_folder(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
     """Return each picture with the class and the part of its folder."""
     tree.report(problems)
     kind, pairs = "folder of images", list(zip(tree.files, tree.paths(), strict=True))
