@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import own_numbers
 from auxrnn import runs
 from command import call
 from own_data import CLASSES, as_bytes, write_arrays, write_csv, write_images, write_jsonl, write_ts
@@ -94,7 +95,7 @@ KINDS = {
     "images": make_images, "images with parts": make_images_with_parts, "csv": make_csv,
     "csv by byte": make_csv_by_byte, "jsonl": make_jsonl, "npz": make_npz, "npy": make_npy, "ts": make_ts,
     "zip": make_zip, "tar": make_tar,
-}  # fmt: skip
+} | own_numbers.MAKERS  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

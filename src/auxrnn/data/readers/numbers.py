@@ -163,12 +163,16 @@ def _choose_like(table: _Table, like: SeriesFormat) -> tuple[int, ...]:
     """Return where the columns of the training data are; a table without names may have them alone, without labels."""
     if not table.is_named and len(table.names) == len(like.columns):
         return tuple(range(len(table.names)))
-    wanted = (*like.columns, *filter(None, (like.series_column, like.time_column)))
+    columns = [*like.columns]
+    while like.series_column is None and len(columns) > 1 and table.is_named and columns[-1] not in table.names:
+        # Its series may all be shorter.
+        columns.pop()
+    wanted = (*columns, *filter(None, (like.series_column, like.time_column)))
     missing = [name for name in wanted if name not in table.names and not name.isdecimal()]
     if missing or any(int(name) > len(table.names) for name in wanted if name not in table.names):
         has = f"has no column {missing[0]!r}" if missing else f"has only {len(table.names)} columns"
         raise RunError(f"{table.path} {has}, which the training data has; give it the same columns")
-    return tuple(table.names.index(name) if name in table.names else int(name) - 1 for name in like.columns)
+    return tuple(table.names.index(name) if name in table.names else int(name) - 1 for name in columns)
 
 
 def _find_label(table: _Table, asked: str | None, besides: Collection[int | None], *, has_labels: bool) -> int | None:
