@@ -165,10 +165,10 @@ def make_encoding(form: Format) -> Encoding:
     return Encoding(lambda value: table_V[value].astype(np.int64), form.max_length, form.is_backward)
 
 
-def _find_tokens(value_T: Int64[np.ndarray, " T"], symbol_V: Int64[np.ndarray, " V"]) -> Int64[np.ndarray, " T"]:
+def _find_tokens(value: Shaped[np.ndarray, "..."], symbol_V: Int64[np.ndarray, " V"]) -> Int64[np.ndarray, "..."]:
     """Return the places of whole numbers among the symbols, and one place more for those that are none of them."""
-    token_T = np.minimum(np.searchsorted(symbol_V, value_T), len(symbol_V) - 1)
-    return np.where(symbol_V[token_T] == value_T, token_T, len(symbol_V))
+    token = np.minimum(np.searchsorted(symbol_V, value), len(symbol_V) - 1)
+    return np.where(symbol_V[token] == value, token, len(symbol_V))
 
 
 def settle(form: Format, data: DataConfig) -> Format:

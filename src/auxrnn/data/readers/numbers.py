@@ -260,8 +260,9 @@ def _read_examples(files: Sequence[TableFile], problems: Problems) -> Iterator[E
 
 
 def _read_wide(file: TableFile, problems: Problems) -> Iterator[Example]:
+    unit = file.kind.unit
     for number, record in read_rows(file, problems):
-        place = f"{file.path}, {file.kind.unit} {number}"
+        place = f"{file.path}, {unit} {number}"
         with problems.at(place):
             cells = _align(record, file)
             values = [cells[index] for index in file.text]
@@ -304,9 +305,9 @@ class _Steps:
 def _read_long(file: TableFile, problems: Problems) -> Iterator[Example]:
     """Yield the series of a table with a row for each step: one after the other if their rows are adjacent."""
     assert file.series is not None
-    is_adjacent, series = _is_adjacent(file), dict[str, _Steps]()
+    is_adjacent, series, unit = _is_adjacent(file), dict[str, _Steps](), file.kind.unit
     for number, record in read_rows(file, problems):
-        with problems.at(f"{file.path}, {file.kind.unit} {number}"):
+        with problems.at(f"{file.path}, {unit} {number}"):
             cells = _align(record, file)
             if (key := _to_key(cells[file.series])) is None:
                 raise ExampleError("does not say which series it belongs to", "give it the name of one")

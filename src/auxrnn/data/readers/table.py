@@ -152,6 +152,7 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
     if missing:
         what = f"does not say which column is the {' and which the '.join(missing)} (it has {list_names(cells)})"
         cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
+        cure += " (or --value-columns, for numbers)" * (not text)
         alone = "add a column of labels, or give the file as --unlabeled"
         raise UsageError(f"{path} {what}; {alone if len(cells) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
