@@ -26,7 +26,7 @@ from auxrnn import runs
 from auxrnn.config import DataConfig, RunConfig
 from auxrnn.data.datasets import collect, load, open_sources
 from auxrnn.data.examples import Problems
-from auxrnn.data.formats import Format, SeriesFormat, TextFormat
+from auxrnn.data.formats import Format, SeriesFormat, SymbolFormat, TextFormat
 from auxrnn.data.images import ImageFormat, read_cifar10, read_idx
 from auxrnn.data.inputs import read_inputs
 from auxrnn.data.readers.dogs import read_list
@@ -75,6 +75,19 @@ WAV_TOKENS = [b"RIFF", b"RF64", b"WAVE", b"fmt ", b"data", b"LIST", *(struct.pac
     0, 1, 2, 3, 6, 8, 12, 16, 24, 32, 64, 0x55, 0xFFFE, 0xFFFF)), *(struct.pack("<I", value) for value in (
     0, 1, 16, 18, 40, 8000, 44100, 999_983, 10**6, 2**31 - 1, 2**31, 2**32 - 1))]  # fmt: skip
 COMPRESSED = {"flac": ("FLAC", "PCM_16"), "ogg": ("OGG", "VORBIS"), "mp3": ("MP3", "MPEG_LAYER_III")}
+LONG_FORM = SERIES_FORM._replace(columns=("x", "b"), series_column="id", time_column="time")
+WIDE_FORM = SeriesFormat(1, (0.5,), (2.0,), columns=("t0", "t1", "t2"))
+SYMBOL_FORM = SymbolFormat((-1, 3, 4))
+LONG = "id,time,x,b,label\na,1,2,3,u\na,2024-01-01T00:00:01,2.5,-3e4,u\nb,2,1,1,v\na,3,4,5,u\nb,1,1,2,\n"
+WIDE = "id,t0,t1,t2,label\n1,1,2,3,u\n2,2.5,-3e4,,v\n3,1,,,u\n"
+NUMBER_SEEDS = [
+    LONG,
+    WIDE,
+    "2.0e+00\t1\t2\n1.0e+00\t3\t4\n",
+    LONG.replace("2024-01-01T00:00:01", "1.5"),
+    WIDE.replace(",", ";"),
+]
+NUMBER_COLUMNS = (*[None] * 40, "id", "time", "label", "x+b", "t0+t1", "1", "2", "2+3", "+", "", "-1")
 IMAGE_FORM = ImageFormat(3, 2, 3, is_resized=True)
 TABLES = (".csv", ".tsv", ".jsonl", ".txt", ".parquet")
 LARGEST = 2**31
@@ -88,7 +101,8 @@ def reader_targets(folder: Path) -> Targets:
         return make or partial(mutate, seeds=seeds, tokens=TABLE_TOKENS), partial(_read, folder / f"fuzzed{suffix}")
 
     (folder / "arrays").mkdir()
-    (folder / "arrays" / "y.npy").write_bytes(_to_npy(np.array([0, 1, 1])))
+    for name in ("y", "symbols_y"):
+        (folder / "arrays" / f"{name}.npy").write_bytes(_to_npy(np.array([0, 1, 1])))
     csv, rows = _make_tables()
     arrays, series = (
         _make_arrays(),
@@ -96,11 +110,23 @@ def reader_targets(folder: Path) -> Targets:
     )
     pictures = _make_pictures()
     archives = _make_archives(csv, pictures)
+    symbols = [_to_npy(np.arange(60).reshape(3, 20).astype(kind)) for kind in ("<i8", ">i2", "|u1", "|b1")]
     return {
         "csv": Target(100_000, *tables(".csv", csv)),
         "tsv": Target(60_000, *tables(".tsv", [table.replace(b",", b"\t") for table in csv])),
         "jsonl": Target(78_000, *tables(".jsonl", rows, partial(mutate_json, seeds=rows))),
         "txt": Target(30_000, *tables(".txt", csv)),
+        "numbers": Target(100_000, *tables(".numbers.csv", [seed.encode() for seed in NUMBER_SEEDS])),
+        "number_rows": Target(40_000, *tables(".numbers.jsonl", _to_rows(), partial(mutate_json, seeds=_to_rows()))),
+        "packed": Target(20_000, partial(_make_packed, seeds=[*csv, *series]), partial(_read_packed, folder)),
+        "symbols": Target(
+            20_000, partial(mutate, seeds=symbols, tokens=HEADER_TOKENS), partial(_read, folder / "arrays/symbols.npy")
+        ),
+        "folders": Target(
+            40_000,
+            partial(_make_file, seeds=(csv, [seed.encode() for seed in NUMBER_SEEDS], arrays)),
+            partial(_read_folder, folder / "files"),
+        ),
         "parquet": Target(40_000, *tables(".parquet", [_make_parquet()])),
         "npy": Target(
             70_000, partial(mutate, seeds=arrays, tokens=HEADER_TOKENS), partial(_read, folder / "arrays/x.npy")
@@ -135,6 +161,9 @@ def _read(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     rng = Random(content)  # noqa: S311 - must be repeatable
     form: Format = TEXT_FORM if path.suffix in TABLES else SERIES_FORM
+    if ".numbers" in path.name:
+        form = rng.choice((LONG_FORM, WIDE_FORM, WIDE_FORM._replace(columns=("2", "3"))))
+    form = SYMBOL_FORM if path.stem == "symbols" else form
     if rng.random() < 0.3:
         _read_to_predict(path, form if rng.random() < 0.9 else rng.choice((TEXT_FORM, SERIES_FORM, IMAGE_FORM)))
     else:
@@ -143,7 +172,11 @@ def _read(path: Path, content: bytes) -> None:
 
 def _draw_options(rng: Random, path: Path) -> DataConfig:
     if path.suffix not in TABLES:
-        return DataConfig(data=str(path))
+        tokens = "integers" if path.stem == "symbols" else "characters"
+        return DataConfig(data=str(path), tokens=tokens, channels_first=path.suffix == ".npy" and rng.random() < 0.2)  # type: ignore[arg-type]
+    if ".numbers" in path.name:
+        names = ("label_column", "series_column", "time_column", "value_columns")
+        return DataConfig(data=str(path), **{name: rng.choice(NUMBER_COLUMNS) for name in names})  # type: ignore[arg-type]
     tokens = "bytes" if rng.random() < 0.3 else "characters"
     return DataConfig(data=str(path), text_column=rng.choice(COLUMNS), label_column=rng.choice(COLUMNS), tokens=tokens)  # type: ignore[arg-type]
 
@@ -220,6 +253,30 @@ def _read_picture(folder: Path, content: bytes) -> None:
         _read_to_train(images, options, rng)
 
 
+def _read_packed(folder: Path, content: bytes) -> None:
+    """Read a gzipped table or series."""
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    path = folder / f"packed{rng.choice(('.csv', '.tsv', '.jsonl', '.ts'))}.gz"
+    path.write_bytes(content)
+    _read_to_train(path, DataConfig(data=str(path)), rng)
+
+
+def _read_folder(folder: Path, content: bytes) -> None:
+    """Read a file beside a whole one, in a folder of files by class, or alone to predict."""
+    rng = Random(content)  # noqa: S311 - must be repeatable
+    suffix = ".npy" if content.startswith(b"\x93") else rng.choice((".csv", ".tsv", ".txt"))
+    path, whole = folder / "a" / f"fuzzed{suffix}", folder / "b" / f"whole{suffix}"
+    shutil.rmtree(folder, ignore_errors=True)
+    for file in (path, whole):
+        file.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    whole.write_bytes(_to_npy(np.ones((3, 2))) if suffix == ".npy" else b"1,2\n3,4\n")
+    if rng.random() < 0.3:
+        _read_to_predict(path, (TEXT_FORM if suffix == ".txt" else SERIES_FORM)._replace(is_file=True))
+    else:
+        _read_to_train(folder, DataConfig(data=str(folder)), rng)
+
+
 def _read_list(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     read_list(path, Problems())
@@ -266,6 +323,28 @@ def _prepare(folder: Path, content: bytes) -> None:
 
 def _make_any(rng: Random, seeds: Sequence[Sequence[bytes]]) -> bytes:
     return mutate(rng, rng.choice(seeds), rng.choice((TABLE_TOKENS, SERIES_TOKENS)))
+
+
+def _to_rows() -> list[bytes]:
+    """Return tables of numbers as JSON Lines."""
+    tables = [[line.split(",") for line in table.splitlines()] for table in (LONG, WIDE)]
+    cells = {"1": 1, "2": 2, "3": 3, "2.5": 2.5, "": None}
+    return [
+        "\n".join(json.dumps({n: cells.get(c, c) for n, c in zip(head, row, strict=True)}) for row in rows).encode()
+        for head, *rows in tables
+    ]
+
+
+def _make_packed(rng: Random, seeds: Sequence[bytes]) -> bytes:
+    """Change what is packed, or its packing."""
+    if rng.random() < 0.5:
+        return gzip.compress(mutate(rng, seeds, TABLE_TOKENS), mtime=0)
+    return mutate(rng, [gzip.compress(seed, mtime=0) for seed in seeds])
+
+
+def _make_file(rng: Random, seeds: Sequence[Sequence[bytes]]) -> bytes:
+    kind = rng.randrange(len(seeds))
+    return mutate(rng, seeds[kind], HEADER_TOKENS if kind == 2 else TABLE_TOKENS)
 
 
 def _make_tables() -> tuple[list[bytes], list[bytes]]:

@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import own_numbers
 from auxrnn import runs
 from command import call
 from own_data import CLASSES, as_bytes, write_arrays, write_audio, write_csv, write_images, write_jsonl, write_ts
@@ -114,7 +115,7 @@ KINDS = {
     "csv by byte": make_csv_by_byte, "jsonl": make_jsonl, "npz": make_npz, "npy": make_npy, "ts": make_ts,
     "zip": make_zip, "tar": make_tar, "audio": make_audio, "named audio": make_named_audio,
     "audio table": make_audio_table,
-}  # fmt: skip
+} | own_numbers.MAKERS  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

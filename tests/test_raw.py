@@ -203,7 +203,7 @@ def test_inputs_of_another_size_and_texts_are_refused(tmp_path):
     gaps = call("train", tmp_path / "gaps.npz", *start, "--steps-per-input", "4")
     assert "--init-from is a run on data without gaps, and this data has some; fill them in" in gaps.err
     texts = call("train", write_csv(tmp_path / "reviews.csv"), "--steps-per-input", "2", "--out", tmp_path / "no")
-    assert "--steps-per-input is 2, which joins numbers, not texts; remove it" in texts.err
+    assert "--steps-per-input is 2, which joins numbers, not tokens; remove it" in texts.err
     assert (other.code, gaps.code, texts.code) == (2, 2, 2)
     check = call("data", "check", tmp_path / "gaps.npz", "--json")
     assert json.loads(check.out)["missing_values"] > 0

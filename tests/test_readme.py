@@ -97,6 +97,29 @@ def test_the_page_of_data_has_a_line_for_each_dataset_and_each_kind_of_file():
         assert any(name.endswith(ending) for name in trained), ending
 
 
+def test_the_tables_of_the_page_of_data_can_be_read(tmp_path):
+    wide, long = re.findall(r"```csv\n(.*?)```", PAGES["own-data.md"], flags=re.DOTALL)
+    (tmp_path / "wide.csv").write_text(wide)
+    (tmp_path / "long.csv").write_text(long)
+    checked = [call("data", "check", tmp_path / f"{name}.csv", "--test-fraction", "0") for name in ("wide", "long")]
+    assert all(result.code == 0 for result in checked), [result.out for result in checked]
+    assert "2 sequences, 2 classes, 3 to 4 steps" in checked[0].out
+    assert "2 channels ('x', 'y'), a step in each row by column time" in checked[1].out
+
+
+def test_the_folder_of_files_of_the_page_of_data_can_be_read_and_predicted(folder):
+    (listed,) = re.findall(r"```\n(recordings/.*?)```", PAGES["own-data.md"], flags=re.DOTALL)
+    for name in listed.split():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x,y\n1,2\n3,4\n")
+    words = ["--out", "runs/recordings", "--test-fraction", "0", *SMALLER]
+    assert call("train", "recordings", *words).code == 0
+    (predict,) = [words for words in shown(PAGES["own-data.md"]) if words[2:3] == ["runs/recordings"]]
+    result = call(*predict[1:])
+    assert result.code == 0, result.err
+    assert result.out.startswith("recordings/walk/1.csv\t")
+
+
 def test_the_two_make_commands_exist():
     makefile = (ROOT / "Makefile").read_text()
     assert re.findall(r"^    make (\w+)", README, flags=re.MULTILINE) == ["demo", "test"]

@@ -73,8 +73,20 @@ class DataConfig:
     with a usual name, such as text or review)."""
     label_column: str | None = None
     """Column of a table that holds the label, by name or number (default: one with a usual name, such as label)."""
-    tokens: Literal["characters", "bytes"] = "characters"
-    """What a step of a text is: a character, or a byte of its UTF-8."""
+    series_column: str | None = None
+    """Column of a table of numbers that says which series a row belongs to, where each row is a step (default: one with
+    a usual name, such as id or series)."""
+    time_column: str | None = None
+    """Column by which the steps of a series are sorted: numbers, or times such as 2024-05-31T12:00:00 (default: one
+    with a usual name, such as time)."""
+    value_columns: str | None = None
+    """Columns of a table of numbers that are read, joined by +: the steps of a row, or the channels of a step (default:
+    all that hold numbers)."""
+    channels_first: bool = False
+    """Arrays are [N, D, T]: their steps come last."""
+    tokens: Literal["characters", "bytes", "integers"] = "characters"
+    """What a step of a text is: a character, or a byte of its UTF-8; integers takes each whole number of arrays [N, T]
+    for a symbol."""
     sample_rate: int | None = None
     """Samples a second that audio is resampled to (default: that of the files, which must then all have the same)."""
     label_pattern: str | None = None

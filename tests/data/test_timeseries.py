@@ -1,12 +1,16 @@
 """Files of the UCR and UEA archives are read case by case as they stand, or refused by line."""
 
+import gzip
+
 import numpy as np
 import pytest
 
+from auxrnn.config import DataConfig
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import SeriesFormat, TextFormat
 from auxrnn.data.readers import rows
 from auxrnn.data.readers.timeseries import timeseries_source
+from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 
 TWO_CHANNELS = """# A comment,
@@ -70,6 +74,7 @@ def test_cases_of_several_channels_and_lengths_are_read(tmp_path):
     [
         lambda text: text.replace("\n", "\r\n"),
         lambda text: "\ufeff" + text,
+        lambda text: text.replace("# between", "%between").replace("# A comment,\n#", "% A comment,\n%"),
         lambda text: text.replace("@dimensions", "@dimension"),
         lambda text: text.replace("@dimensions 2\n", ""),
         lambda text: text.replace("@classLabel", "@CLASSLABEL").replace("@data", "@Data").replace(" true", " TRUE"),
@@ -229,3 +234,20 @@ def test_an_abandoned_reader_leaves_no_file_open(tmp_path):
     examples = iter(understood.examples)
     next(examples)
     del examples
+
+
+def test_a_gzipped_file_and_its_test_split_are_read_alike(tmp_path):
+    for part in ("TRAIN", "TEST"):
+        (tmp_path / f"Two_{part}.ts.gz").write_bytes(gzip.compress(TWO_CHANNELS.encode()))
+    for place in (tmp_path / "Two_TRAIN.ts.gz", tmp_path):
+        understood = find_source(place, DataConfig(data=str(place))).read(Problems(), None)
+        examples = list(understood.examples)
+        assert values(examples[:3]) == [[[1, -1], [2, -2.5], [3, 100]], [[4, 5]], [[6, 8], [7, 9]]]
+        assert [example.part for example in examples] == ["train"] * 3 + ["test"] * 3
+
+
+def test_a_damaged_gzipped_file_is_refused(tmp_path):
+    path = tmp_path / "Two.ts.gz"
+    path.write_bytes(gzip.compress(TWO_CHANNELS.encode())[:-12])
+    with pytest.raises(RunError, match="cannot be read \\(it is damaged or of another kind\\)"):
+        list(find_source(path, DataConfig(data=str(path))).read(Problems(), None).examples)

@@ -231,7 +231,7 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
     """Draw training examples as a PNG: the first of each class, then the second of each, while there is room."""
     import numpy as np
 
-    from auxrnn.data.formats import TextFormat
+    from auxrnn.data.formats import SymbolFormat, TextFormat
     from auxrnn.data.images import ImageFormat, permutation_order
     from auxrnn.report.charts import to_png
     from auxrnn.report.data_pictures import image_figure, series_figure, text_figure
@@ -247,13 +247,15 @@ def _draw(train: "Split", dataset: "Dataset", form: "Format", *, title: str) -> 
         return to_png(image_figure(shown, size=form.size, order_T=order_T, title=title))
     if isinstance(form, TextFormat):
         return to_png(text_figure(shown, title=title, unknown=None if form.alphabet is None else len(form.alphabet)))
+    if isinstance(form, SymbolFormat):
+        return to_png(text_figure(shown, title=title, unknown=len(form.symbols or ()), what="integers"))
     return to_png(series_figure(shown, title=title))
 
 
 def _show(one: "Split", dataset: "Dataset", form: "Format") -> "ShownExample":
     import numpy as np
 
-    from auxrnn.data.formats import TextFormat
+    from auxrnn.data.formats import SymbolFormat, TextFormat
     from auxrnn.data.sequences import NO_LABEL
     from auxrnn.report.data_pictures import ShownExample
 
@@ -264,4 +266,6 @@ def _show(one: "Split", dataset: "Dataset", form: "Format") -> "ShownExample":
         kept = np.concatenate(list(one.values()))
         text = kept.tobytes().decode(errors="replace") if form.tokens == "bytes" else "".join(map(chr, kept.tolist()))
         text = text[::-1] if form.is_backward else text
+    if isinstance(form, SymbolFormat):
+        text = " ".join(map(str, np.concatenate(list(one.values())).tolist()))
     return ShownExample("no label" if label == NO_LABEL else dataset.facts.class_names[label], value_NT[0], text)

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
 from auxrnn.cli.evaluating import BATCH_SIZE, CheckpointOption, RunFolder, WeightsOption, say_skipped, say_weights
-from auxrnn.errors import UsageError
+from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
 if TYPE_CHECKING:
@@ -72,17 +72,20 @@ def predict(
             unknown += count_unknown(inputs.split, trained.card.format)
             for row in _classify(trained, inputs):
                 answer(row)
-    _report_inputs(problems, unknown)
+    _report_inputs(problems, unknown, trained.card.format)
     if json:
         print_json({"predictions": rows, "skipped": problems.num_skipped, "unknown_characters": unknown.total()})
 
 
-def _report_inputs(problems: "Problems", unknown: Counter[str]) -> None:
+def _report_inputs(problems: "Problems", unknown: Counter[str], form: "Format") -> None:
     """Say what was left out, and which characters the network has never seen."""
+    from auxrnn.data.formats import SymbolFormat
+
     say_skipped(problems)
     if unknown:
+        what = "integers" if isinstance(form, SymbolFormat) else "characters"
         shown = ", ".join(f"{character!r} ({count:,})" for character, count in unknown.most_common(MOST_NAMED))
-        say(f"{unknown.total():,} characters are not in the network's alphabet: {shown}")
+        say(f"{unknown.total():,} {what} are not in the network's alphabet: {shown}")
 
 
 def _check_files(files: Sequence[Path], *, is_stream: bool) -> None:
@@ -129,7 +132,7 @@ def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
 
 def _read_stream(form: "Format") -> "Iterator[ArrayLike | None]":
     """Yield the steps on standard input, and None where a sequence ends."""
-    from auxrnn.data.formats import TextFormat, count_values, has_mask
+    from auxrnn.data.formats import SymbolFormat, TextFormat, count_values, has_mask
     from auxrnn.streaming import read_steps
 
     # A picture by mistake is no text, and gets its sentence.
@@ -140,4 +143,7 @@ def _read_stream(form: "Format") -> "Iterator[ArrayLike | None]":
             yield from form.to_values(line.rstrip("\n"))[:, None, None]
             yield None
         return
-    yield from read_steps(lines, count_values(form), may_miss=has_mask(form))
+    for values in read_steps(lines, count_values(form), may_miss=has_mask(form)):
+        if values is not None and isinstance(form, SymbolFormat) and not values[0].is_integer():
+            raise RunError(f"{values[0]} is no whole number; give one symbol a line, as in the training data")
+        yield values

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
-from auxrnn.config import MOST, DataConfig
+from auxrnn.config import MOST, MOST_CHARACTERS, DataConfig
 from auxrnn.data.examples import Example, ExampleError
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Encoding, Split, measure_lengths
@@ -44,6 +44,8 @@ class TextFormat(NamedTuple):
     """How many steps of a text are read: the first ones, also when they are then read backward."""
     columns: tuple[str, ...] = ()
     """The columns of a table that make up a text, by name, or by number from 1 where they have no names."""
+    is_file: bool = False
+    """Whether a file is one text, as in a folder of them; otherwise a line is."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -75,14 +77,36 @@ class SeriesFormat(NamedTuple):
     """Neighboring steps that a network reads as one input; the last one may be filled up."""
     has_mask: bool = False
     """Whether values may be missing, and each input ends in a mask that says which are there."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table with the steps or the channels, by name, or by number from 1 where they have no names."""
+    series_column: str | None = None
+    """The column of a table that says which series a row belongs to, where each row is a step."""
+    time_column: str | None = None
+    """The column by which these steps are sorted."""
+    is_file: bool = False
+    """Whether a file is one series, as in a folder of them."""
+    is_channels_first: bool = False
+    """Whether the steps of arrays come last, after the channels."""
 
 
-Format = ImageFormat | TextFormat | SeriesFormat
-KINDS: dict[str, type[Format]] = {"images": ImageFormat, "texts": TextFormat, "series": SeriesFormat}
+class SymbolFormat(NamedTuple):
+    """How whole numbers become tokens: plain values, so that a run can record them."""
+
+    symbols: tuple[float, ...] | None = None
+    """The whole numbers of the training data in order, with a token each; all others share one more. None until the
+    training data is known."""
+    max_length: int | None = None
+    """How many steps are read: the first ones."""
+
+
+Format = ImageFormat | TextFormat | SeriesFormat | SymbolFormat
+KINDS: dict[str, type[Format]] = {
+    "images": ImageFormat, "texts": TextFormat, "series": SeriesFormat, "symbols": SymbolFormat,
+}  # fmt: skip
 
 
 def kind_of(form: Format) -> str:
-    """Return the name of a format's kind: images, texts or series."""
+    """Return the name of a format's kind: images, texts, series or symbols."""
     return next(kind for kind, cls in KINDS.items() if isinstance(form, cls))
 
 
@@ -124,7 +148,7 @@ def count_values(form: Format) -> int:
 
 def steps_per_input(form: Format) -> int:
     """Return how many neighboring steps are one input of a network."""
-    return 1 if isinstance(form, TextFormat) else form.steps_per_input
+    return 1 if isinstance(form, TextFormat | SymbolFormat) else form.steps_per_input
 
 
 def has_mask(form: Format) -> bool:
@@ -136,6 +160,8 @@ def step_sizes(form: Format) -> tuple[int, int | None]:
     """Return how many numbers an input of a network has, and the size of the vocabulary if they are tokens."""
     if isinstance(form, TextFormat):
         return 1, form.vocabulary_size
+    if isinstance(form, SymbolFormat):
+        return 1, len(form.symbols or ()) + 1
     return count_values(form) * form.steps_per_input * (1 + has_mask(form)), None
 
 
@@ -154,6 +180,10 @@ def make_encoding(form: Format) -> Encoding:
             steps_per_input=form.steps_per_input,
             has_mask=form.has_mask,
         )
+    if isinstance(form, SymbolFormat):
+        assert form.symbols is not None, "the training data must be known first"
+        symbol_V = np.array(form.symbols, dtype=np.int64)
+        return Encoding(lambda value: _find_tokens(value, symbol_V), form.max_length)
     if form.tokens == "bytes":
         return Encoding(lambda value: value.astype(np.int64), form.max_length, form.is_backward)
     assert form.alphabet is not None, "characters need an alphabet first"
@@ -162,15 +192,23 @@ def make_encoding(form: Format) -> Encoding:
     return Encoding(lambda value: table_V[value].astype(np.int64), form.max_length, form.is_backward)
 
 
+def _find_tokens(value: Shaped[np.ndarray, "..."], symbol_V: Int64[np.ndarray, " V"]) -> Int64[np.ndarray, "..."]:
+    """Return the places of whole numbers among the symbols, and one place more for those that are none of them."""
+    token = np.minimum(np.searchsorted(symbol_V, value), len(symbol_V) - 1)
+    return np.where(symbol_V[token] == value, token, len(symbol_V))
+
+
 def settle(form: Format, data: DataConfig) -> Format:
     """Return the format with the user's options; options that its kind does not have are refused."""
+    if isinstance(form, TextFormat | SymbolFormat) and data.steps_per_input > 1:
+        raise UsageError(f"steps_per_input is {data.steps_per_input}, which joins numbers, not tokens; remove it")
     if isinstance(form, TextFormat):
-        if data.steps_per_input > 1:
-            raise UsageError(f"steps_per_input is {data.steps_per_input}, which joins numbers, not texts; remove it")
         max_length = form.max_length if data.max_length is None else data.max_length
         return form._replace(max_length=max_length, is_backward=data.read_backward)
     if data.read_backward:
         raise UsageError(f"read_backward has no effect on {kind_of(form)}; remove it")
+    if isinstance(form, SymbolFormat):
+        return form._replace(max_length=data.max_length)
     if isinstance(form, SeriesFormat):
         return form._replace(max_length=data.max_length, steps_per_input=data.steps_per_input)
     if data.max_length is not None:
@@ -187,6 +225,8 @@ def fit(form: Format, train: Split, data: DataConfig) -> Format:
         return form._replace(alphabet="".join(map(chr, sorted(commonest.tolist()))))
     if isinstance(form, SeriesFormat) and form.mean is None:
         return fit_scale(form, train.values())
+    if isinstance(form, SymbolFormat) and form.symbols is None:
+        return form._replace(symbols=tuple(sorted(count_symbols(train))))
     return form
 
 
@@ -249,8 +289,23 @@ def count_all_characters(split: Split) -> Int64[np.ndarray, " V"]:
     return count_V
 
 
+def count_symbols(split: Split) -> Counter[int]:
+    """Count how often each whole number occurs in a split of them; refuse more than could be symbols."""
+    counts = Counter[int]()
+    for value_K in split.values():
+        symbol_V, count_V = np.unique(value_K, return_counts=True)
+        counts.update(dict(zip(symbol_V.tolist(), count_V.tolist(), strict=True)))
+        if len(counts) > MOST_CHARACTERS:
+            what = f"there are more than {MOST_CHARACTERS:,} different integers, too many for symbols"
+            raise UsageError(f"tokens is 'integers', and {what}; leave it out to read them as numbers")
+    return counts
+
+
 def count_unknown(split: Split, form: Format) -> Counter[str]:
-    """Count the characters that are not in the alphabet of a network that reads texts."""
+    """Count the characters or integers that a network was not trained on."""
+    if isinstance(form, SymbolFormat):
+        known = {*(form.symbols or ())}
+        return Counter({str(symbol): count for symbol, count in count_symbols(split).items() if symbol not in known})
     if not isinstance(form, TextFormat) or form.tokens == "bytes":
         return Counter()
     count_V = count_all_characters(split)
@@ -259,7 +314,9 @@ def count_unknown(split: Split, form: Format) -> Counter[str]:
 
 
 def describe_alphabet(form: Format, train: Split) -> str:
-    """Return the size of a text network's alphabet, and how much of the training data it does not cover."""
+    """Return the size of a network's alphabet, and how much of the training data it does not cover."""
+    if isinstance(form, SymbolFormat):
+        return f"{len(form.symbols or ()):,} different integers, and one token for all others"
     if not isinstance(form, TextFormat) or form.alphabet is None:
         return ""
     unknown, total = count_unknown(train, form).total(), int(train.length_N.sum())
@@ -287,12 +344,9 @@ def adopt(form: Format, other: Format) -> Format:
         found = f"steps_per_input is {steps_per_input(form)}, and {steps_per_input(other)} in the run of --init-from"
         raise UsageError(f"{found}; give the same")
     if isinstance(form, SeriesFormat) and isinstance(other, SeriesFormat):
-        if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
-            found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"
-            raise UsageError(f"{found}; give --sample-rate {other.sample_rate}")
-        if form.has_mask and not other.has_mask:
-            raise UsageError("init_from is a run on data without gaps, and this data has some; fill them in")
-        return form._replace(mean=other.mean, deviation=other.deviation, has_mask=other.has_mask)
+        return _adopt_scale(form, other)
+    if isinstance(form, SymbolFormat) and isinstance(other, SymbolFormat):
+        return form._replace(symbols=other.symbols)
     return form
 
 
@@ -321,6 +375,15 @@ def to_numbers(x: object) -> Float32[np.ndarray, "..."]:
             return np.atleast_1d(np.asarray(x, dtype=np.float64)).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise UsageError("these are not numbers; give arrays of them, and NaN for what is missing") from error
+
+
+def _adopt_scale(form: SeriesFormat, other: SeriesFormat) -> SeriesFormat:
+    if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
+        found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"
+        raise UsageError(f"{found}; give --sample-rate {other.sample_rate}")
+    if form.has_mask and not other.has_mask:
+        raise UsageError("init_from is a run on data without gaps, and this data has some; fill them in")
+    return form._replace(mean=other.mean, deviation=other.deviation, has_mask=other.has_mask)
 
 
 def fit_channels(places: Sequence[tuple[str, int]], like: object) -> SeriesFormat:

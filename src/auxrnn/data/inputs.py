@@ -89,7 +89,9 @@ def read_inputs(
         tokens = form.tokens if isinstance(form, TextFormat) else "characters"
         label_column = None if labels is None else labels.column
         config = DataConfig(data=str(file), text_column=text_column, label_column=label_column, tokens=tokens)
-        source = find_source(file, config, has_labels=labels is not None, is_alone=True)._replace(name=str(path))
+        source = find_source(file, config, has_labels=labels is not None, is_alone=True, like=form)._replace(
+            name=str(path)
+        )
         understood = source.read(problems, form)
         read: Iterator[Example] = (
             one._replace(place=one.place.replace(str(file), str(path), 1)) for one in understood.examples

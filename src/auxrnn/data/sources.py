@@ -9,10 +9,14 @@ from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.examples import PART_NAMES, Part, Source
 from auxrnn.data.folders import AUDIO_SUFFIXES, PICTURE_SUFFIXES, has_files
-from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.formats import Format, SeriesFormat
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, Layout, array_source, is_array_folder
 from auxrnn.data.readers.audio import AudioOptions, audio_source, audio_table_source, find_audio_column
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
+from auxrnn.data.readers.file_folder import FILE_SUFFIXES, file_folder_source
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
+from auxrnn.data.readers.numbers import NumberOptions, is_number_table, number_source
+from auxrnn.data.readers.rows import is_gzipped, suffix_of
 from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
@@ -20,11 +24,12 @@ from auxrnn.errors import UsageError, nearest
 from auxrnn.files import cache_dir, checksum_files, expand
 
 SERIES_SUFFIX = ".ts"
+NUMBER_OPTIONS = ("series_column", "time_column", "value_columns")
 Files = Mapping[Part, Path] | Path
 """One file, or one for each part."""
 FORMS = (
-    "a folder with one sub-folder of images or recordings per class, a table of texts (.csv, .tsv, .jsonl, .parquet),"
-    " arrays (.npz, .npy), time series (.ts), or a .zip or .tar of these"
+    "a folder with one sub-folder of images or recordings (or .npy, .csv, .tsv, .txt files) per class, a table of texts"
+    " or numbers (.csv, .tsv, .jsonl, .parquet), arrays (.npz, .npy), time series (.ts), or a .zip or .tar of these"
 )
 
 
@@ -49,10 +54,13 @@ def find_sources(config: DataConfig) -> list[Source]:
     return found
 
 
-def find_source(path: Path, config: DataConfig, *, has_labels: bool = True, is_alone: bool = False) -> Source:
-    """Return the source for a path, by its name and by what is in it; nothing is opened yet.
+def find_source(
+    path: Path, config: DataConfig, *, has_labels: bool = True, is_alone: bool = False, like: Format | None = None
+) -> Source:
+    """Return the source for a path, by its name and what is in it, or as the training data was (`like`).
 
-    `is_alone`: a file is read without the Name_TEST.ts that may lie beside it.
+    Nothing is opened yet, but for a look into tables. `is_alone`: a file is read without the Name_TEST.ts that may lie
+    beside it.
     """
     if not path.exists():
         raise UsageError(f"{path} does not exist; give {FORMS}")
@@ -64,19 +72,24 @@ def find_source(path: Path, config: DataConfig, *, has_labels: bool = True, is_a
         folder = cache_dir() / f"archive-{checksum_files([path])[:32]}"
         unpack(path, folder)
     if folder.is_dir():
-        return _find_in_folder(str(path), folder, config, has_labels)
-    return _open_files(str(path), path if is_alone else _with_partner(path), config, has_labels)
+        return _find_in_folder(str(path), folder, config, has_labels, like)
+    if getattr(like, "is_file", False) and path.suffix.lower() in FILE_SUFFIXES:
+        return file_folder_source(str(path), path, config, has_labels=has_labels)
+    return _open_files(str(path), path if is_alone else _with_partner(path), config, has_labels, like)
 
 
-def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool) -> Source:
+def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool, like: Format | None) -> Source:
     if files := folder if is_array_folder(folder) else _find_parts(folder):
-        return _open_files(name, files, config, has_labels)
+        return _open_files(name, files, config, has_labels, like)
     if has_files(folder, PICTURE_SUFFIXES, in_folders=has_labels):
         check_options(config, ("image_size", "enlarge_to"), what="a folder of images")
         open_folder = dogs_source if is_dogs_folder(folder) and has_labels else image_folder_source
         return open_folder(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
     if has_files(folder, AUDIO_SUFFIXES):
         return _open_audio(name, folder, config, has_labels)
+    if has_files(folder, FILE_SUFFIXES, in_folders=has_labels):
+        check_options(config, ("tokens",), what="a folder of files")
+        return file_folder_source(name, folder, config, has_labels=has_labels)
     raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
 
 
@@ -85,19 +98,24 @@ def _open_audio(name: str, path: Path, config: DataConfig, has_labels: bool) -> 
     return audio_source(name, path, AudioOptions(config.sample_rate, config.label_pattern, has_labels))
 
 
-def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool) -> Source:
+def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool, like: Format | None) -> Source:
     """Return the source for files of one kind; a new kind is a reader that returns a `Source`, and a branch here."""
     first = files if isinstance(files, Path) else next(iter(files.values()))
-    suffix = first.suffix.lower()
+    suffix = suffix_of(first)
     if first.is_dir() or suffix in ARRAY_SUFFIXES:
-        check_options(config, (), what="arrays")
-        return array_source(name, first, has_labels=has_labels)
+        has_symbols = config.tokens == "integers"
+        check_options(config, ("channels_first", *(["tokens"] if has_symbols else [])), what="arrays")
+        return array_source(name, first, has_labels=has_labels, layout=Layout(config.channels_first, has_symbols))
     if suffix in AUDIO_SUFFIXES:
         return _open_audio(name, first, config, has_labels)
     if suffix in TABLE_SUFFIXES and (column := find_audio_column(first)) is not None:
         check_options(config, ("label_column", "sample_rate"), what="a table of audio files")
         options = TableOptions((column,), config.label_column, has_labels=has_labels)
         return audio_table_source(name, files, options, config.sample_rate)
+    if suffix in TABLE_SUFFIXES and _holds_numbers(first, config, like):
+        check_options(config, ("label_column", *NUMBER_OPTIONS), what="a table of numbers")
+        columns = (config.label_column, config.series_column, config.time_column, config.value_columns)
+        return number_source(name, files, NumberOptions(*columns, has_labels=has_labels))
     if suffix in TABLE_SUFFIXES:
         check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
         options = TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)
@@ -110,19 +128,31 @@ def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool) -
     raise UsageError(f"{name} is of an unknown kind ({suffix or 'no suffix'}); give {FORMS}")
 
 
+def _holds_numbers(path: Path, config: DataConfig, like: Format | None) -> bool:
+    """Return whether a table is one of numbers: because it must be, or because of what is in it."""
+    if suffix_of(path) == ".txt" or config.text_column is not None or config.tokens != "characters":
+        return False
+    has_asked = any(getattr(config, name) is not None for name in NUMBER_OPTIONS)
+    if has_asked or like is not None:
+        return has_asked or isinstance(like, SeriesFormat)
+    return is_number_table(path, label_column=config.label_column)
+
+
 def _find_parts(folder: Path) -> dict[Part, Path]:
     """Find files named by their part: train.csv and test.csv, or the archive's Name_TRAIN.ts and Name_TEST.ts."""
     found: dict[Part, Path] = {}
     for file in sorted(folder.iterdir()):
-        suffix = file.suffix.lower()
-        stem = file.stem.rpartition("_")[2] if suffix == SERIES_SUFFIX else file.stem
+        suffix, stem = suffix_of(file), file.name.partition(".")[0]
+        last = stem.rpartition("_")[2]
+        # In capitals, tables of the archive are called like its series.
+        stem = last if suffix == SERIES_SUFFIX or last in ("TRAIN", "TEST") else stem
         part = PART_NAMES.get(stem.lower())
         if part is None or suffix not in (*TABLE_SUFFIXES, SERIES_SUFFIX) or not file.is_file():
             continue
         other = found.setdefault(part, file)
         if other != file:
             raise UsageError(f"{other} and {file} are both for the {part} split; give the path of one of them")
-    kinds = sorted({file.suffix.lower() for file in found.values()})
+    kinds = sorted({suffix_of(file) for file in found.values()})
     if len(kinds) > 1:
         raise UsageError(f"{folder} holds splits of different kinds ({', '.join(kinds)}); give the path of a file")
     # Training comes first: it says what the others are.
@@ -130,8 +160,9 @@ def _find_parts(folder: Path) -> dict[Part, Path]:
 
 
 def _with_partner(path: Path) -> Files:
-    """Return Name_TRAIN.ts together with the Name_TEST.ts beside it, which the archive keeps in two files."""
-    stem, _, part = path.stem.rpartition("_")
-    partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{path.suffix}")
-    is_train = path.suffix.lower() == SERIES_SUFFIX and part.lower() == "train"
+    """Return Name_TRAIN.ts (.tsv) together with the Name_TEST.ts beside it, which the archive keeps in two files."""
+    suffix, ending = suffix_of(path), "".join(path.suffixes[-2:] if is_gzipped(path) else path.suffixes[-1:])
+    stem, _, part = path.name.removesuffix(ending).rpartition("_")
+    partner = path.with_name(f"{stem}_{'TEST' if part.isupper() else 'test'}{ending}")
+    is_train = (part == "TRAIN" and suffix in TABLE_SUFFIXES) or (suffix == SERIES_SUFFIX and part.lower() == "train")
     return {"train": path, "test": partner} if is_train and partner.is_file() else path

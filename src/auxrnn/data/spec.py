@@ -20,8 +20,8 @@ from auxrnn.files import expand, find_checksum, user_cache
 DATA_DIR_VARIABLE = "AUXRNN_DATA_DIR"
 logger = logging.getLogger(__name__)
 READING_OPTIONS = (
-    "image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "tokens", "sample_rate",
-    "label_pattern",
+    "image_size", "permutation", "enlarge_to", "length", "text_column", "label_column", "series_column", "time_column",
+    "value_columns", "channels_first", "tokens", "sample_rate", "label_pattern",
 )  # fmt: skip
 
 

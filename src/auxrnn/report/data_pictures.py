@@ -124,15 +124,18 @@ def series_figure(shown: Sequence[ShownExample], *, title: str) -> Figure:
 
 
 @matplotlib.rc_context(theme.STYLE)
-def text_figure(shown: Sequence[ShownExample], *, title: str, unknown: int | None = None) -> Figure:
-    """Draw up to 8 texts, and below each its first and last steps with their tokens.
+def text_figure(
+    shown: Sequence[ShownExample], *, title: str, unknown: int | None = None, what: str = "characters"
+) -> Figure:
+    """Draw up to 8 texts, or other sequences of tokens, and below each its first and last steps with their tokens.
 
     `unknown` is the token that all characters outside of the alphabet share; their steps are marked. None for bytes.
     """
     examples = _choose(shown)
     texts = [_wrap(example.text or "") for example in examples]
-    what = "bytes" if unknown is None else "characters"
-    caption = f"Each text, and the first and last {what} that the model reads, with their tokens"
+    what = "bytes" if unknown is None else what
+    noun = "sequence" if what == "integers" else "text"
+    caption = f"Each {noun}, and the first and last {what} that the model reads, with their tokens"
     figure = _new_picture(90.0 + sum(76.0 + 18.0 * len(lines) for lines in texts), title, caption)
     heights = [len(lines) + 2.2 for lines in texts]
     grid = figure.subplots(len(examples), squeeze=False, height_ratios=heights)

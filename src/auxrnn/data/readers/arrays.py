@@ -6,6 +6,7 @@ is taken before the file is known to hold what its header says.
 """
 
 import io
+import logging
 import math
 import os
 import warnings
@@ -30,10 +31,11 @@ from auxrnn.data.examples import (
     refusing_damage,
     to_label,
 )
-from auxrnn.data.formats import Format, count_channels, find_bad, fit_channels
+from auxrnn.data.formats import Format, SeriesFormat, SymbolFormat, count_channels, find_bad, fit_channels
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
+logger = logging.getLogger(__name__)
 Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]
 """A file, and the name of the array in it; None for an .npy."""
@@ -49,6 +51,8 @@ ALIASES: dict[Role, tuple[str, ...]] = {
 ENDINGS: dict[str, Part | None] = {"": None, **{f"_{name}": part for name, part in PART_NAMES.items()}}
 KNOWN = {f"{alias}{ending}" for aliases in ALIASES.values() for alias in aliases for ending in ENDINGS}
 SAVE_NUMBERS = 'save numbers of one shape, padded if need be: np.savez("data.npz", x=x, y=y, lengths=lengths)'
+SAVE_SYMBOLS = "save whole numbers of the shape [N, T], or leave out --tokens integers"
+SAVE_SERIES = "save one series of numbers in each file, of the shape [T] or [T, D]"
 SAVE_LABELS = "save a whole number or a word for each sequence: y=np.array(labels), or np.argmax(y, axis=1) if one-hot"
 SAVE_LENGTHS = "save a whole number for each sequence: lengths=np.array(lengths)"
 ADD_LABELS = 'add them: np.savez("data.npz", x=x, y=y), or y.npy beside x.npy, or NAME_y.npy beside NAME.npy'
@@ -82,6 +86,18 @@ class StoredArray(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+class Layout(NamedTuple):
+    """What the values of x are."""
+
+    is_channels_first: bool = False
+    """Whether x is `[N, D, T]`."""
+    has_symbols: bool = False
+    """Whether each whole number is a symbol."""
+
+
+NUMBERS = Layout()
+
+
 class ArraySplit(NamedTuple):
     """Arrays that belong together, and the part of the data that they are."""
 
@@ -89,9 +105,15 @@ class ArraySplit(NamedTuple):
     x: StoredArray
     label_N: Column | None
     length_N: Column | None
+    layout: Layout
+
+    @property
+    def step_shape(self) -> tuple[int, ...]:
+        """How many steps a sequence has, and how many channels if x says so."""
+        return self.x.shape[:0:-1] if self.layout.is_channels_first else self.x.shape[1:]
 
 
-def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
+def array_source(name: str, path: Path, *, has_labels: bool = True, layout: Layout = NUMBERS) -> Source:
     """Return the sequences of an .npz, of an .npy and the files beside it, or of a folder of .npy files.
 
     Labels that are there are read in any case; `has_labels` says whether they must be.
@@ -99,10 +121,15 @@ def array_source(name: str, path: Path, *, has_labels: bool = True) -> Source:
     files = _find_files(path)
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        return _understand(_open_splits(path, _locate(path, files), has_labels=has_labels), problems, like)
+        asked = layout
+        if like is not None:
+            asked = Layout(getattr(like, "is_channels_first", False), isinstance(like, SymbolFormat))
+        return _understand(_open_splits(path, _locate(path, files), asked, has_labels=has_labels), problems, like)
 
     # The same files have parts when they are read as a folder, and none when one of them is named.
     options = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
+    # Only what differs from plain numbers: runs know their data by these options.
+    options |= {key: value for key, value in layout._asdict().items() if value}
     return Source(name, list(files.values()), options, read)
 
 
@@ -157,7 +184,9 @@ def _find(names: Collection[str], role: Role, *, before: str = "", after: str = 
     return next((lower[full] for alias in ALIASES[role] if (full := f"{before}{alias}{after}") in lower), None)
 
 
-def _open_splits(path: Path, locations: Mapping[str, Location], *, has_labels: bool) -> list[ArraySplit]:
+def _open_splits(
+    path: Path, locations: Mapping[str, Location], layout: Layout, *, has_labels: bool
+) -> list[ArraySplit]:
     found = {ending: x for ending in ENDINGS if (x := _find(locations, "x", after=ending)) is not None}
     if not found:
         # The only array of another name is x, such as numpy's own arr_0.
@@ -168,20 +197,27 @@ def _open_splits(path: Path, locations: Mapping[str, Location], *, has_labels: b
         found = {"": unknown[0]}
     if "" in found and len(found) > 1:
         raise RunError(f"{path} holds {found['']} beside {found.popitem()[1]}; call the first x_train")
-    return [_open_split(locations, ending, x, has_labels=has_labels) for ending, x in found.items()]
+    return [_open_split(locations, ending, x, layout, has_labels=has_labels) for ending, x in found.items()]
 
 
-def _open_split(locations: Mapping[str, Location], ending: str, x_name: str, *, has_labels: bool) -> ArraySplit:
-    part, x = ENDINGS[ending], open_array(*locations[x_name], kinds="biuf", cure=SAVE_NUMBERS)
+def _open_split(
+    locations: Mapping[str, Location], ending: str, x_name: str, layout: Layout, *, has_labels: bool
+) -> ArraySplit:
+    kinds, cure = ("biu", SAVE_SYMBOLS) if layout.has_symbols else ("biuf", SAVE_NUMBERS)
+    part, x = ENDINGS[ending], open_array(*locations[x_name], kinds=kinds, cure=cure)
+    if layout.has_symbols and x.shape[2:] not in ((), (1,)):
+        raise RunError(f"{x.place} has the shape {list(x.shape)}; {SAVE_SYMBOLS}")
     if len(x.shape) not in (2, 3):
         cure = "give it the shape [N, T] or [N, T, D]: sequences, steps, channels"
         raise RunError(f"{x.place} has the shape {list(x.shape)}; {cure}")
+    if layout.is_channels_first and len(x.shape) == 2:
+        raise UsageError(f"{x.place} has the shape {list(x.shape)}, without channels; remove --channels-first")
     y, lengths = _find(locations, "y", after=ending), _find(locations, "lengths", after=ending)
     if has_labels and part != "unlabeled" and y is None:
         raise UsageError(f"{x.place} has no labels; {ADD_LABELS}")
     label_N = None if y is None else _load_column(locations[y], x, kinds="biufUS", cure=SAVE_LABELS)
     length_N = None if lengths is None else _load_column(locations[lengths], x, kinds="iu", cure=SAVE_LENGTHS)
-    return ArraySplit(part, x, label_N, length_N)
+    return ArraySplit(part, x, label_N, length_N, layout)
 
 
 def _load_column(location: Location, x: StoredArray, *, kinds: str, cure: str) -> Column:
@@ -193,13 +229,27 @@ def _load_column(location: Location, x: StoredArray, *, kinds: str, cure: str) -
 
 
 def _understand(splits: Sequence[ArraySplit], problems: Problems, like: Format | None) -> Understood:
-    form = fit_channels([(split.x.place, math.prod(split.x.shape[2:])) for split in splits], like)
-    num_examples, longest = sum(split.x.shape[0] for split in splits), max(split.x.shape[1] for split in splits)
-    steps = f"up to {longest:,} steps of {count_channels(form.num_channels)}"
+    form = _fit(splits, like)
+    num_examples, longest = sum(split.x.shape[0] for split in splits), max(split.step_shape[0] for split in splits)
+    what = "integers as symbols" if isinstance(form, SymbolFormat) else count_channels(form.num_channels)
+    steps = f"up to {longest:,} steps of {what}"
     parts = ", ".join(f"{split.x.shape[0]:,} {split.part}" for split in splits if split.part is not None)
     description = f"arrays, {num_examples:,} sequences of {steps}{parts and f' ({parts})'}"
-    num_bytes = 4 * sum(math.prod(split.x.shape) for split in splits)
+    num_bytes = (8 if isinstance(form, SymbolFormat) else 4) * sum(math.prod(split.x.shape) for split in splits)
     return Understood(description, form, _read_examples(splits, problems), num_examples, num_bytes)
+
+
+def _fit(splits: Sequence[ArraySplit], like: Format | None) -> SeriesFormat | SymbolFormat:
+    """Return the format of the arrays; those whose axes look swapped are warned of."""
+    first = splits[0]
+    if first.layout.has_symbols:
+        return like if isinstance(like, SymbolFormat) else SymbolFormat()
+    num_steps, *channels = first.step_shape
+    if like is None and not first.layout.is_channels_first and num_steps < math.prod(channels):
+        found = f"{num_steps:,} steps of {channels[0]:,} channels"
+        logger.warning("%s is read as %s; if it is the other way round, give --channels-first", first.x.place, found)
+    form = fit_channels([(split.x.place, math.prod(split.step_shape[1:])) for split in splits], like)
+    return form if like is not None else form._replace(is_channels_first=first.layout.is_channels_first)
 
 
 def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator[Example]:
@@ -209,19 +259,26 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
             for index, row in enumerate(rows):
                 place = f"{split.x.place}, example {index}"
                 with problems.at(place):
-                    value_TD = _to_numbers(row, None if split.length_N is None else int(split.length_N[index]))
+                    length = None if split.length_N is None else int(split.length_N[index])
+                    steps = _cut(row.T if split.layout.is_channels_first else row, length)
+                    value = steps.reshape(-1).astype(np.int64) if split.layout.has_symbols else _to_numbers(steps)
                     label = None if split.label_N is None else _to_label(split.label_N, index)
-                    yield Example(value_TD, label, place, split.part)
+                    yield Example(value, label, place, split.part)
 
 
-def _to_numbers(row: Shaped[np.ndarray, "..."], length: int | None) -> Float32[np.ndarray, "T D"]:
-    """Return the steps before the padding, NaN for gaps; raise `ExampleError` for what is beyond 32-bit floats."""
+def _cut(row: Shaped[np.ndarray, "..."], length: int | None) -> Shaped[np.ndarray, "..."]:
+    """Return the steps before the padding."""
     if length is not None and not 0 <= length <= len(row):
         cure = f"give it a length from 1 to {len(row)}, the steps that are there"
         raise ExampleError(f"has the length {length}", cure)
     if length == 0:
         raise ExampleError("is empty")
-    raw_TD = row[:length].reshape(-1, math.prod(row.shape[1:]))
+    return row[:length]
+
+
+def _to_numbers(row: Shaped[np.ndarray, "..."]) -> Float32[np.ndarray, "T D"]:
+    """Return steps as numbers, NaN for gaps; raise `ExampleError` for what is beyond 32-bit floats."""
+    raw_TD = row.reshape(-1, math.prod(row.shape[1:]))
     with np.errstate(over="ignore"):
         value_TD = np.array(raw_TD, dtype=np.float32, order="C")
     if not len(found := find_bad(value_TD, may_miss=True)):
@@ -244,6 +301,14 @@ def _to_label(value_N: Column, index: int) -> str | None:
         if not (math.isnan(value) or value.is_integer()):
             raise ExampleError(f"has the label {value:.6g}", "save whole numbers or words as labels")
     return None if value_N.dtype.kind == "i" and value == -1 else to_label(value)
+
+
+def load_series(path: Path) -> Float32[np.ndarray, "T D"]:
+    """Return the one series that is an .npy file, `[T]` or `[T, D]`."""
+    stored = open_array(path, None, kinds="biuf", cure=SAVE_SERIES)
+    if len(stored.shape) > 2:
+        raise RunError(f"{path} has the shape {list(stored.shape)}; {SAVE_SERIES}")
+    return _to_numbers(load_array(stored))
 
 
 def list_keys(path: Path) -> list[str]:

@@ -4,14 +4,17 @@ Rows are read one by one. A row that cannot be parsed is refused by its line, as
 """
 
 import csv
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from auxrnn.data.archives import UnpackingBudget
 from auxrnn.data.examples import Problems, refusing_damage
 from auxrnn.errors import RunError, UsageError
 
@@ -23,6 +26,15 @@ NUM_SAMPLED = 100
 """How many objects are looked at for their keys: some may have no label."""
 BATCH_ROWS = 256
 """How many rows of Parquet are decoded at a time."""
+MOST_SAMPLED = 2**18
+"""How many cells are looked at to tell numbers from texts."""
+PACKED = ".gz"
+PACKING = 4
+"""About how many bytes a byte of a gzipped table holds."""
+NUMBER = re.compile(r"[+-]?((?!0[0-9])[0-9]{1,17}(\.[0-9]*)?|[0-9]*\.[0-9]+|[0-9]+\.)(e[+-]?[0-9]+)?|[+-]?inf(inity)?")
+"""Digits that begin with a zero, or go on and on, are no number: they spell something."""
+GAPS = ("", "?", "nan", "na", "n/a", "null", "none")
+"""What stands in a table for a number that is missing, in lower case."""
 
 Record = list[str] | dict[str, object]
 """The cells of a row by position, or its values by name."""
@@ -42,10 +54,53 @@ class TableKind(NamedTuple):
     """About how many bytes of text a byte of the file holds."""
 
 
+def suffix_of(path: Path) -> str:
+    """Return what a file's name says of its kind, in lower case: that of table.csv.gz is .csv."""
+    suffix = Path(path.name.lower().removesuffix(PACKED)).suffix
+    # Only what is read by line is read packed.
+    return PACKED if suffix == ".parquet" and is_gzipped(path) else suffix
+
+
+def text_size(path: Path) -> int:
+    """Return about how many bytes of text a file holds."""
+    kind = KINDS.get(suffix_of(path))
+    return path.stat().st_size * (kind.packing if kind else 1) * (PACKING if is_gzipped(path) else 1)
+
+
+def is_gzipped(path: Path) -> bool:
+    """Return whether a file of lines is packed, by its name."""
+    return path.name.lower().endswith(PACKED)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a cell holds a number, or says that it is missing."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return word in GAPS or NUMBER.fullmatch(word) is not None
+    return value is None or isinstance(value, int | float | Decimal)
+
+
+def read_sample(path: Path) -> tuple[tuple[str, ...], bool, list[list[object]]]:
+    """Return what `read_names` does, and the first cells of each column, with the first row where names are unknown."""
+    names, are_names = read_names(path)
+    problems, sampled, most = Problems(is_patient=True), list[list[object]](), MOST_SAMPLED // max(1, len(names))
+    # What is damaged further down is reported when it is read.
+    with problems.noting_errors():
+        rows = KINDS[suffix_of(path)].read(path, problems, None)
+        sampled += (align(record, names) for _, record in islice(rows, max(2, min(NUM_SAMPLED, most))))
+    return names, are_names, [[cells[index] for cells in sampled] for index in range(len(names))]
+
+
+def align(record: Record, names: Sequence[str]) -> list[object]:
+    """Return the cells of a row for these columns at least; those that are missing are empty."""
+    cells: list[object] = [record.get(name) for name in names] if isinstance(record, dict) else [*record]
+    return cells + [""] * (len(names) - len(cells))
+
+
 def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
     """Return the names of all columns, or the cells of the first row, and whether they are known to be names."""
     noted = Problems(is_patient=True)
-    rows = KINDS[path.suffix.lower()].read(path, noted, None)
+    rows = KINDS[suffix_of(path)].read(path, noted, None)
     first = next(rows, None)
     if first is None or (noted.refused and isinstance(first[1], list)):
         raise RunError(noted.refused[0] if noted.refused else f"{path} has no rows; give it at least one")
@@ -58,12 +113,18 @@ def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
 def read_lines(path: Path, *, errors: str = "surrogateescape") -> Iterator[str]:
     """Yield the lines of a text file with their ends; bytes that are not UTF-8 become lone surrogates by default."""
     cure = "check that it is there and that you may read it"
-    with refusing_damage(path, cure), path.open(encoding="utf-8-sig", errors=errors, newline="") as file:
+    is_packed, budget = is_gzipped(path), UnpackingBudget(path, member=path.stem)
+    with (
+        refusing_damage(path, cure),
+        (gzip.open if is_packed else open)(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file,
+    ):
         for number in count(1):
             line = file.readline(MOST_LINE_CHARACTERS + 1)
             if len(line) > MOST_LINE_CHARACTERS:
                 what = f"has more than {MOST_LINE_CHARACTERS:,} characters"
                 raise RunError(f"{path}, line {number} {what}; make it shorter")
+            if is_packed:
+                budget.spend(len(line))
             if not line:
                 return
             yield line

@@ -12,7 +12,18 @@ from typing import Literal, NamedTuple
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, refusing_damage, to_label
 from auxrnn.data.formats import Format, TextFormat, kind_of
-from auxrnn.data.readers.rows import KINDS, PLAIN_TEXT, Record, Rows, TableKind, read_names
+from auxrnn.data.readers.rows import (
+    KINDS,
+    PLAIN_TEXT,
+    Record,
+    Rows,
+    TableKind,
+    is_number,
+    read_names,
+    read_sample,
+    suffix_of,
+    text_size,
+)
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
@@ -36,7 +47,7 @@ class TableOptions(NamedTuple):
     """Column of the texts, by name or by number from 1; several ("title+content", or a tuple) are joined by a space."""
     label_column: str | None = None
     """Column of the labels, by name or number."""
-    tokens: Literal["characters", "bytes"] = "characters"
+    tokens: Literal["characters", "bytes", "integers"] = "characters"
     """What one step of a sequence is."""
     is_lowercase: bool = False
     """Whether texts are read in lower case."""
@@ -55,12 +66,17 @@ class TableFile(NamedTuple):
     """Of all columns; their numbers from 1 where the file has no names."""
     is_named: bool
     text: tuple[int, ...]
+    """The columns that are read, of texts or of numbers."""
     label: int | None
+    series: int | None = None
+    """In a table of numbers with a row for each step: which series it belongs to."""
+    time: int | None = None
+    """And by what the steps of a series are sorted."""
 
     @property
     def kind(self) -> TableKind:
         """How the file is read."""
-        return KINDS[self.path.suffix.lower()]
+        return KINDS[suffix_of(self.path)]
 
     def select(self, index: int) -> str:
         """Return what tells a column from all others: its name, or its number where it has no name of its own."""
@@ -73,6 +89,8 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
     parts: dict[Part | None, Path] = {None: files} if isinstance(files, Path) else dict(files.items())
 
     def read(problems: Problems, like: Format | None) -> Understood:
+        if options.tokens == "integers":
+            raise UsageError(f"{name} is a table of texts; tokens is characters or bytes, integers is for arrays")
         form = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
         if isinstance(like, TextFormat):
             form = TextFormat(like.tokens, is_lowercase=like.is_lowercase, columns=like.columns)
@@ -84,7 +102,7 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
     described = options._asdict() | {
         "reader": "table",
         "class_names": options.class_names is not None,
-        "parts": " ".join(f"{part}{path.suffix.lower()}" for part, path in parts.items()),
+        "parts": " ".join(f"{part}{suffix_of(path)}" for part, path in parts.items()),
     }
     others = [] if options.class_names is None else [options.class_names]
     return Source(name, [*parts.values(), *others], described, read)
@@ -96,7 +114,7 @@ def _read_tables(
     files = open_tables(parts, options, problems, usual=form.columns)
     first = next((file for file in files if file.part == "train"), files[0])
     form = form._replace(columns=tuple(map(first.select, first.text)))
-    num_bytes = BYTES_PER_STEP[form.tokens] * sum(file.path.stat().st_size * file.kind.packing for file in files)
+    num_bytes = BYTES_PER_STEP[form.tokens] * sum(text_size(file.path) for file in files)
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
     texts = read_texts(files, problems)
     examples = (Example(form.to_values(text), label, place, file.part) for file, place, text, label in texts)
@@ -122,27 +140,44 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
     numbers = tuple(str(number) for number in range(1, len(cells) + 1))
     label_name = (options.label_column or "").strip()
     # A number may be a position, so it does not tell a header from a first row.
-    given = {*_find_asked(options.text_column, cells, usual), label_name} - {"", *numbers}
+    given = {*find_asked(options.text_column, cells, usual), label_name} - {"", *numbers}
     is_named = are_names or bool(given & set(cells)) or _is_header(cells, options.has_labels)
     names = cells if is_named else numbers
-    text = tuple(_find(path, names, name, "--text-column") for name in _find_asked(options.text_column, names, usual))
+    text = tuple(
+        find_column(path, names, name, "--text-column") for name in find_asked(options.text_column, names, usual)
+    )
+    if options.text_column is not None and not usual and text:
+        _refuse_numbers(path, [names[index] for index in text], text)
     if options.label_column is None:
-        label = _find_known(names, LABEL_NAMES, besides=text)
+        label = find_known(names, LABEL_NAMES, besides=text)
     else:
-        label = _find(path, names, label_name, "--label-column")
+        label = find_column(path, names, label_name, "--label-column")
     if label in text:
         raise UsageError(f"column {options.label_column!r} of {path} is given as text and as labels; give another one")
     if not text:
-        known = _find_known(names, TEXT_NAMES, besides=[label])
+        known = find_known(names, TEXT_NAMES, besides=[label])
         others = [index for index in range(len(names)) if index != label] if known is None else [known]
         text = tuple(others if len(others) == 1 else ())
     missing = ["text"] * (not text) + ["label"] * (options.has_labels and label is None)
     if missing:
-        what = f"does not say which column is the {' and which the '.join(missing)} (it has {_list(cells)})"
+        what = f"does not say which column is the {' and which the '.join(missing)} (it has {list_names(cells)})"
         cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
+        cure += " (or --value-columns, for numbers)" * (not text)
         alone = "add a column of labels, or give the file as --unlabeled"
         raise UsageError(f"{path} {what}; {alone if len(cells) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
+
+
+def _refuse_numbers(path: Path, names: Sequence[str], text: Collection[int]) -> None:
+    """Refuse columns that hold nothing but numbers: as characters they would teach nothing."""
+    _, are_names, cells = read_sample(path)
+    # Objects say themselves what is a text.
+    found = [
+        is_number(cell) and not (are_names and cell and isinstance(cell, str)) for i in text for cell in cells[i][1:]
+    ]
+    if all(found) and any(cell for index in text for cell in cells[index][1:]):
+        flag = f"--value-columns {'+'.join(names)}"
+        raise UsageError(f"{path} has numbers in {list_names(names)}, not texts; give {flag} instead of --text-column")
 
 
 def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOptions) -> TableFile:
@@ -157,7 +192,7 @@ def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOp
     return found
 
 
-def _find_asked(
+def find_asked(
     text_column: str | tuple[str, ...] | None, names: Collection[str], usual: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the text columns that are asked of a file with these names, none if that is left open."""
@@ -179,7 +214,7 @@ def is_called(name: str, known: re.Pattern[str]) -> bool:
     return known.fullmatch(re.sub(r"[\s_-]+", "_", name.strip().lower())) is not None
 
 
-def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
+def find_column(path: Path, names: Sequence[str], name: str, flag: str) -> int:
     """Return the position of a column by its name, or by its number if no column has that name."""
     if name and name in names:
         if names.count(name) > 1:
@@ -187,16 +222,17 @@ def _find(path: Path, names: Sequence[str], name: str, flag: str) -> int:
         return names.index(name)
     if name in map(str, range(1, len(names) + 1)):
         return int(name) - 1
-    raise UsageError(f"{path} has no column {name!r} (it has {_list(names)}); give {flag} one that all files have")
+    raise UsageError(f"{path} has no column {name!r} (it has {list_names(names)}); give {flag} one that all files have")
 
 
-def _find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
+def find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
     """Return the only column with a well-known name."""
     found = [index for index, name in enumerate(names) if index not in besides and is_called(name, known)]
     return found[0] if len(found) == 1 else None
 
 
-def _list(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
+    """Return the first of some names, quoted."""
     return ", ".join(map(reprlib.repr, names[:MOST_LISTED])) + ", ..." * (len(names) > MOST_LISTED)
 
 
@@ -205,7 +241,7 @@ def read_texts(files: Sequence[TableFile], problems: Problems) -> Iterator[tuple
     for file in files:
         num_refused, is_empty = problems.num_refused, True
         with problems.noting_errors():
-            for number, record in _read_rows(file, problems):
+            for number, record in read_rows(file, problems):
                 is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
                 with problems.at(place):
                     yield file, place, *_pick(record, file)
@@ -213,9 +249,9 @@ def read_texts(files: Sequence[TableFile], problems: Problems) -> Iterator[tuple
             problems.refuse(str(file.path), "has no rows", "give it at least one")
 
 
-def _read_rows(file: TableFile, problems: Problems) -> Rows:
+def read_rows(file: TableFile, problems: Problems) -> Rows:
     """Yield the rows below the header; where values come by name, there is none."""
-    names = [file.names[index] for index in (*file.text, file.label) if index is not None]
+    names = [file.names[index] for index in (*file.text, file.label, file.series, file.time) if index is not None]
     for position, (number, record) in enumerate(file.kind.read(file.path, problems, names)):
         if position or not file.is_named or isinstance(record, dict):
             yield number, record
@@ -233,11 +269,16 @@ def _pick(record: Record, file: TableFile) -> tuple[str, str | None]:
             raise ExampleError(f"has a text of type {type(text).__name__}", "write it as a text in quotes")
     joined = " ".join(str(text or "") for text in texts)
     label = None if file.label is None else to_label(cells[file.label])
-    if not joined.strip():
-        raise ExampleError("has no text")
-    if "\0" in joined or LONE_SURROGATE.search(joined + (label or "")):
-        raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
+    check_text(joined, label)
     return joined, label
+
+
+def check_text(text: str, label: str | None = None) -> None:
+    """Raise `ExampleError` for a text of blanks alone, or one that is none."""
+    if not text.strip():
+        raise ExampleError("has no text")
+    if "\0" in text or LONE_SURROGATE.search(text + (label or "")):
+        raise ExampleError("is not valid UTF-8 text, or has a NUL character", "save the file as UTF-8")
 
 
 def _read_class_names(path: Path) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
 from auxrnn.data.formats import Format, count_channels, find_bad, fit_channels
-from auxrnn.data.readers.rows import read_lines
+from auxrnn.data.readers.rows import read_lines, text_size
 from auxrnn.errors import RunError, UsageError
 
 HOW_TO_WRITE = (
@@ -75,7 +75,7 @@ def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
     if not first or not num_channels:
         found = f"{path} has no cases after its line @data" if not first else f"{place} has only one field"
         raise RunError(f"{found}; write one case per line: the values, a colon, and the class")
-    num_values = (first.count(",") + num_channels) * path.stat().st_size // len(first)
+    num_values = (first.count(",") + num_channels) * text_size(path) // len(first)
     return SeriesFile(path, part, classes, has_last, num_channels, num_values)
 
 
@@ -97,7 +97,7 @@ def _read_examples(files: Sequence[SeriesFile], problems: Problems) -> Iterator[
 def _read_lines(path: Path) -> Lines:
     # Comments of the archives are not always UTF-8.
     for number, line in enumerate(read_lines(path, errors="backslashreplace"), start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
+        if line.strip() and not line.lstrip().startswith(("#", "%")):
             yield f"{path}, line {number}", line.strip()
 
 
