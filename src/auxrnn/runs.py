@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ import numpy as np
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from auxrnn.build import InputSpec, build_network, build_session
 from auxrnn.config import MOST, OPEN_FIELDS, RunConfig, SplitName, Weights, change, flatten, unflatten
@@ -60,9 +61,13 @@ RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 ENVIRONMENT, METRICS = "environment.json", "metrics.jsonl"
+TEMPERATURE = "temperature"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # What does not matter in pretraining: settings that become their defaults there, and those that become other values.
-OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
+OF_LABELS = (
+    "label_fraction", "labels_per_class", "class_weight", "train_epochs", "joint", "lr_halving_epochs",
+    "auxiliary_weight", "label_smoothing",
+)  # fmt: skip
 WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks. The fused LSTM computes the same bits on any
 # number of threads; what torch runs itself may round otherwise, attention above all.
@@ -107,6 +112,8 @@ class TrainedRun(NamedTuple):
     card: ModelCard
     network: Trainable
     weights: Weights = "final"
+    temperature: float = 1.0
+    """What the logits were divided by, inside the network, so that its probabilities are calibrated."""
 
 
 def settle(config: RunConfig) -> RunConfig:
@@ -311,16 +318,32 @@ def train_or_resume(session: Session) -> bool:
 def _finish(session: Session, folder: Path) -> None:
     """Write the weights; the final ones come last, and the checksums of all before them."""
     kept = ({BEST: session.best} if session.best is not None else {}) | {FINAL: session.network.state_dict()}
-    # The same weights give the same bytes.
-    contents = {
-        name: safetensors.torch.save({key: one.contiguous() for key, one in weights.items()})
-        for name, weights in kept.items()
-    }
+    # The same weights give the same bytes. A temperature lies in the header of the weights that it belongs to.
+    headers = {BEST: {TEMPERATURE: repr(session.temperature)}}
+    _write_last(folder, {name: _to_bytes(weights, headers.get(name)) for name, weights in kept.items()})
+
+
+def _to_bytes(weights: Mapping[str, Tensor], header: dict[str, str] | None = None) -> bytes:
+    return safetensors.torch.save({key: one.contiguous() for key, one in weights.items()}, header)
+
+
+def _write_last(folder: Path, contents: Mapping[str, bytes]) -> None:
     if sums := read_sums(folder):
         metrics = {METRICS: find_checksum(folder / METRICS)}
         write_sums(folder, sums | metrics | {name: digest(content) for name, content in contents.items()})
     for name, content in contents.items():
         write_aside(folder / name, content)
+
+
+def keep(trained: TrainedRun, events: Iterable[dict[str, Any]], folder: Path, **more: str) -> None:
+    """Fill the claimed folder of a run that was trained in memory; `more` are files by name, without their .json."""
+    none = np.zeros(0, dtype=np.int64)
+    create(trained.config, Prepared(trained.card, Division(none, none, none, none), is_drawn=False), folder)
+    recorder = FileRecorder(folder / METRICS)
+    for event in events:
+        recorder.write(event)
+    others = {f"{name}.json": text.encode() for name, text in more.items()}
+    _write_last(folder, others | {FINAL: _to_bytes(trained.network.state_dict())})
 
 
 def is_finished(folder: Path) -> bool:
@@ -332,6 +355,7 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
     """Load a finished run's network, on the CPU; `network.to(device)` moves it, and batches follow.
 
     Unless others are named, the weights are the best on the validation split, of a run without one the final ones.
+    The best ones give calibrated probabilities.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -344,16 +368,32 @@ def load_run(folder: Path | str, *, weights: Weights | None = None) -> TrainedRu
     card = read_card(folder)
     network = build_network(config, card.spec)
     try:
-        network.load_state_dict(safetensors.torch.load(read_checked(path)))
-    except SafetensorError as error:
+        content = read_checked(path)
+        network.load_state_dict(safetensors.torch.load(content))
+        temperature = _read_temperature(content)
+    except (SafetensorError, ValueError) as error:
         raise damaged(path) from error
     except RunError:
         raise
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
+    calibrate(network, temperature)
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise RunError(f"{path} holds numbers that are not finite; train again into another folder")
-    return TrainedRun(config, card, network, weights)
+    return TrainedRun(config, card, network, weights, temperature)
+
+
+@torch.no_grad()
+def calibrate(network: Trainable, temperature: float) -> None:
+    """Divide the logits of a network by a temperature, for good."""
+    for parameter in network.classifier.output.parameters():
+        parameter.div_(temperature)
+
+
+def _read_temperature(content: bytes) -> float:
+    """Return the temperature in the header of a file of weights; 1 of earlier versions, and of final weights."""
+    size = int.from_bytes(content[:8], "little")
+    return float(json.loads(content[8 : 8 + size]).get("__metadata__", {}).get(TEMPERATURE, 1))
 
 
 def read_config(folder: Path) -> RunConfig:

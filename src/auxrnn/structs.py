@@ -28,6 +28,8 @@ class SequenceBatch(NamedTuple):
     x_BT: Steps
     label_B: Int[Tensor, " B"]
     first_B: Int[Tensor, " B"] | None = None
+    weight_B: Float[Tensor, " B"] | None = None
+    """How much each row counts in the supervised loss; None: all alike."""
 
     @property
     def length_B(self) -> Int[Tensor, " B"]:
@@ -38,13 +40,11 @@ class SequenceBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "SequenceBatch":
         """Return the same batch on a device."""
-        first_B = None if self.first_B is None else self.first_B.to(device)
-        return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B)
+        return SequenceBatch._make(value if value is None else value.to(device) for value in self)
 
     def head(self, num_rows: int) -> "SequenceBatch":
         """Return the first rows."""
-        first_B = None if self.first_B is None else self.first_B[:num_rows]
-        return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B)
+        return SequenceBatch._make(value if value is None else value[:num_rows] for value in self)
 
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Return the columns of positions that are counted from the start of their own sequence."""

@@ -186,7 +186,8 @@ def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared")
     say(f"{data.data}: {dataset.facts.description}")
     division, num_classes = prepared.division.describe(dataset.table), len(dataset.facts.class_names)
     say(f"{division}{how}; {num_classes} classes; {measure_lengths(train.length_N)}")
-    for line in (describe_alphabet(prepared.card.format, train), dataset.facts.describe_skipped()):
+    rare = prepared.division.describe_rare(dataset.table, dataset.facts.class_names, data.labels_per_class)
+    for line in (rare, describe_alphabet(prepared.card.format, train), dataset.facts.describe_skipped()):
         if line:
             say(line)
 

@@ -56,7 +56,7 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
 @torch.inference_mode()
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
     """Return what the r-LSTM of a run reconstructs of each image from its state at that image's anchor."""
-    _, card, network, _ = runs.load_run(run_folder)
+    _, card, network, *_ = runs.load_run(run_folder)
     assert isinstance(network, Network)
     objective = network.objective
     assert isinstance(objective, Reconstruct)
