@@ -218,7 +218,7 @@ def test_what_is_saved_predicts_the_same_from_python_and_from_the_command_line(d
     with pytest.raises(UsageError, match="already holds a run"):
         classifier.save(tmp_path / "kept")
     (tmp_path / "kept" / "estimator.json").write_text("[]")
-    with pytest.raises(RunError, match="estimator.json is missing, damaged or edited"):
+    with pytest.raises(RunError, match=r"estimator\.json is missing, damaged or edited"):
         AuxRNNClassifier.load(tmp_path / "kept")
 
 

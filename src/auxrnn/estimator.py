@@ -213,11 +213,10 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         assert isinstance(session.recorder, ListRecorder)
         self.history_ += session.recorder.events
         # With a validation split, the network holds the best weights by now.
-        runs.calibrate(session.network, session.temperature)
-        self.network_ = session.network
-        self.run_: runs.TrainedRun = runs.TrainedRun(
-            config, prepared.card, self.network_, temperature=session.temperature
-        )
+        network, temperature = session.network, session.temperature
+        runs.calibrate(network, temperature)
+        self.run_: runs.TrainedRun = runs.TrainedRun(config, prepared.card, network, temperature=temperature)
+        self.network_ = network
         return self
 
     def _read(
