@@ -123,7 +123,7 @@ def test_labels_per_class_leave_the_other_splits_alone_and_are_said_where_there_
         assert getattr(whole, name).tolist() == getattr(few, name).tolist()
     assert is_drawn(table_of([0, 1]), config(labels_per_class=1, test_fraction=0.0))
     num_rare = int((table.label_N[few.labeled] == 2).sum())
-    assert few.describe_rare(table, "abc", 4) == f"fewer than 4 labels, all of them kept: c ({num_rare})"
+    assert few.describe_rare(table, "abc", 4) == f"classes with fewer than 4 labels keep all of theirs: c ({num_rare})"
     assert few.describe_rare(table, "abc", 2) == whole.describe_rare(table, "abc", None) == ""
     with pytest.raises(ValueError, match="label_fraction and labels_per_class are both given"):
         config(label_fraction=0.5, labels_per_class=1)

@@ -36,7 +36,7 @@ class Division(NamedTuple):
             f"{name} ({count})" for name, count in zip(class_names, count_C, strict=True) if count < (num_labels or 0)
         ]
         named = rare[:MOST_NAMED] + ([f"{len(rare) - MOST_NAMED:,} more"] if len(rare) > MOST_NAMED else [])
-        return f"fewer than {num_labels:,} labels, all of them kept: {', '.join(named)}" if rare else ""
+        return f"classes with fewer than {num_labels:,} labels keep all of theirs: {', '.join(named)}" if rare else ""
 
     def describe(self, table: Table) -> str:
         """Return the sizes of the splits: "8,000 training (300 without a label) and 2,000 test sequences"."""
