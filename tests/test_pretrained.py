@@ -20,6 +20,8 @@ OF_LABELS = {
     "train_steps": 9,
     "lr_halving_epochs": 2.0,
     "label_smoothing": 0.1,
+    "labels_per_class": 3,
+    "class_weight": "balanced",
 }
 OF_BOTH = {
     "data": "mnist",

@@ -193,8 +193,9 @@ def build_session(
     """
     batch_size, seed, validation = decided(config.schedule.batch_size), config.seed, splits.validation
     labeled = splits.train.labeled()
+    weighted = labeled.weighted(is_balanced=config.schedule.class_weight == "balanced")
     pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed)
-    batches = Batches(labeled, batch_size=batch_size, seed=seed)
+    batches = Batches(weighted, batch_size=batch_size, seed=seed)
     if validation is not None and not config.evaluate_all:
         validation = _draw_some(validation, seed)
     return Session(
@@ -206,6 +207,7 @@ def build_session(
         config=config,
         recorder=recorder,
         folder=folder,
+        held_out=splits.validation,
     )
 
 

@@ -108,6 +108,9 @@ class DataConfig:
     """Train on a seeded, stratified subset of this many examples."""
     label_fraction: float = 1.0
     """Part of the training examples that keep their label; the others only help in pretraining."""
+    labels_per_class: int | None = None
+    """Training examples of each class that keep their label, the same for every model; the others only help in
+    pretraining."""
     test_fraction: float = 0.2
     """Part of DATA that is drawn to test on, where it has no test split; the same whatever the seed."""
     validation_fraction: float | Auto = 0.0
@@ -116,7 +119,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _check_bounds(self, 1, LARGEST_SIDE, "image_size", "steps_per_input")
-        _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples")
+        _check_bounds(self, 1, MOST, "enlarge_to", "max_length", "train_examples", "labels_per_class")
         _check_bounds(self, 1, MOST_SAMPLES_A_SECOND, "sample_rate")
         if self.label_pattern is not None and self.label_pattern.count("{label}") != 1:
             found = f"label_pattern is {self.label_pattern!r}"
@@ -125,6 +128,8 @@ class DataConfig:
         _check_bounds(self, 1, MOST_CHARACTERS, "alphabet_size")
         _check_part(self, "test_fraction", "validation_fraction")
         _check(self, lambda part: 0 < part <= 1, "above 0 and at most 1", "label_fraction")
+        if self.labels_per_class is not None and self.label_fraction != 1:
+            raise ValueError("label_fraction and labels_per_class are both given; give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +284,9 @@ class ScheduleConfig:
     """Largest norm of the whole gradient; 0 clips nothing."""
     label_smoothing: float = 0.0
     """Part of the target probability that is spread evenly over all classes."""
+    class_weight: Literal["none", "balanced"] = "none"
+    """How much an example counts in the classification loss: all alike, or balanced, in inverse proportion to the
+    labeled training examples of its class."""
 
     def __post_init__(self) -> None:
         for phase in ("pretrain", "train"):

@@ -143,9 +143,11 @@ class Planner:
         # Scheduled sampling is timed halfway.
         session = self._open(change(config, pretrain_steps=int(has_auxiliary), train_steps=1, train_epochs=None))
         costs = [SLOWER_THAN_TRIED * time_step(session, phase, total_step=1) for phase in session.phases]
-        a_sequence, held_out = time_evaluation(session), (session.splits.validation, session.splits.test)
-        an_evaluation, a_test = (0.0 if split is None else a_sequence * split.num_examples for split in held_out)
-        usable = max(seconds - a_test - an_evaluation, 0.5 * seconds)
+        held_out = (session.splits.validation, session.splits.test, session.held_out)
+        sizes = (0 if split is None else split.num_examples for split in held_out)
+        a_sequence = time_evaluation(session)
+        an_evaluation, a_test, a_calibration = (a_sequence * size for size in sizes)
+        usable = max(seconds - a_test - an_evaluation - a_calibration, 0.5 * seconds)
         num_evaluations = max(1, min(MOST_EVALUATIONS, int(EVALUATION_SHARE * usable / max(an_evaluation, 1e-9))))
         training = usable - num_evaluations * an_evaluation
         first = PRETRAIN_SHARE * training if has_auxiliary else 0.0
@@ -161,7 +163,7 @@ class Planner:
     def _try(self, config: RunConfig) -> tuple[float, float]:
         """Train as long as was fitted, with annealed rates, and return accuracy and negative loss: more is better."""
         session = self._open(config)
-        session.splits = session.splits._replace(test=None)
+        session.splits, session.held_out = session.splits._replace(test=None), None
         train(session)
         assert isinstance(session.recorder, ListRecorder)
         result = session.recorder.events[-1]

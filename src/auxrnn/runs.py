@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -95,9 +95,13 @@ RUN_FORMAT = 3
 """Raised by one when a run folder can no longer be read by the version before."""
 CONFIG, CARD, SPLITS, FINAL = "config.json", "model.json", "splits.json", "model.safetensors"
 ENVIRONMENT, METRICS = "environment.json", "metrics.jsonl"
+TEMPERATURE = "temperature"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
 # What does not matter in pretraining: settings that become their defaults there, and those that become other values.
-OF_LABELS = ("label_fraction", "train_epochs", "joint", "lr_halving_epochs", "auxiliary_weight", "label_smoothing")
+OF_LABELS = (
+    "label_fraction", "labels_per_class", "class_weight", "train_epochs", "joint", "lr_halving_epochs",
+    "auxiliary_weight", "label_smoothing",
+)  # fmt: skip
 WITHOUT_LABELS = {"supervised_window": "full", "train_steps": 0}
 # What changes no weight: where things lie, and how often somebody looks. The fused LSTM computes the same bits on any
 # number of threads; what torch runs itself may round otherwise, attention above all.
@@ -402,16 +406,32 @@ def _settle_sums(folder: Path) -> None:
 def _finish(session: Session, folder: Path) -> None:
     """Write the weights; the final ones come last, and the checksums of all before them."""
     kept = ({BEST: session.best} if session.best is not None else {}) | {FINAL: session.network.state_dict()}
-    # The same weights give the same bytes.
-    contents = {
-        name: safetensors.torch.save({key: one.contiguous() for key, one in weights.items()})
-        for name, weights in kept.items()
-    }
+    # The same weights give the same bytes. A temperature lies in the header of the weights that it belongs to.
+    headers = {BEST: {TEMPERATURE: repr(session.temperature)}}
+    _write_last(folder, {name: _to_bytes(weights, headers.get(name)) for name, weights in kept.items()})
+
+
+def _to_bytes(weights: Mapping[str, Tensor], header: dict[str, str] | None = None) -> bytes:
+    return safetensors.torch.save({key: one.contiguous() for key, one in weights.items()}, header)
+
+
+def _write_last(folder: Path, contents: Mapping[str, bytes]) -> None:
     if sums := read_sums(folder):
         metrics = {METRICS: find_checksum(folder / METRICS)}
         write_sums(folder, sums | metrics | {name: digest(content) for name, content in contents.items()})
     for name, content in contents.items():
         write_aside(folder / name, content)
+
+
+def keep(trained: TrainedRun, events: Iterable[dict[str, Any]], folder: Path, **more: str) -> None:
+    """Fill the claimed folder of a run that was trained in memory; `more` are files by name, without their .json."""
+    none = np.zeros(0, dtype=np.int64)
+    create(trained.config, Prepared(trained.card, Division(none, none, none, none), is_drawn=False), folder)
+    recorder = FileRecorder(folder / METRICS)
+    for event in events:
+        recorder.write(event)
+    others = {f"{name}.json": text.encode() for name, text in more.items()}
+    _write_last(folder, others | {FINAL: _to_bytes(trained.network.state_dict())})
 
 
 def is_finished(folder: Path) -> bool:
@@ -425,7 +445,8 @@ def load_run(
     """Load a run's network, on the CPU; `network.to(device)` moves it, and batches follow.
 
     Unless others are named, the weights are the best on the validation split, of a run without one the final ones.
-    `checkpoint="latest"` takes both kinds from the newest checkpoint, of a run that may be unfinished.
+    The best ones of a finished run give calibrated probabilities. `checkpoint="latest"` takes both kinds from the
+    newest checkpoint, of a run that may be unfinished.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -433,34 +454,51 @@ def load_run(
         what = f"has not finished training; `auxrnn resume {folder}` continues it"
         raise RunError(f"{folder} {what}, and --checkpoint latest uses it as it is")
     load = _read_weights if checkpoint is None else _read_checkpoint
-    weights, path, tensors = load(folder, config, weights)
+    weights, path, tensors, temperature = load(folder, config, weights)
     card = read_card(folder)
     network = build_network(config, card.spec)
     try:
         network.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(f"{path} does not fit the run's config.json; train again into another folder") from error
+    calibrate(network, temperature)
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise RunError(f"{path} holds numbers that are not finite; train again into another folder")
-    return TrainedRun(config, card, network, weights)
+    return TrainedRun(config, card, network, weights, temperature)
 
 
-def _read_weights(folder: Path, _config: RunConfig, weights: Weights | None) -> tuple[Weights, Path, dict[str, Tensor]]:
-    """Return which weights of a finished run are used, their file, and what it holds."""
+@torch.no_grad()
+def calibrate(network: Trainable, temperature: float) -> None:
+    """Divide the logits of a network by a temperature, for good."""
+    for parameter in network.classifier.output.parameters():
+        parameter.div_(temperature)
+
+
+def _read_temperature(content: bytes) -> float:
+    """Return the temperature in the header of a file of weights; 1 of earlier versions, and of final weights."""
+    size = int.from_bytes(content[:8], "little")
+    return float(json.loads(content[8 : 8 + size]).get("__metadata__", {}).get(TEMPERATURE, 1))
+
+
+Stored = tuple[Weights, Path, dict[str, Tensor], float]
+"""Which weights are used, where they lie, what they are, and their temperature."""
+
+
+def _read_weights(folder: Path, _config: RunConfig, weights: Weights | None) -> Stored:
+    """Return weights of a finished run."""
     weights = weights or ("best" if (folder / BEST).is_file() else "final")
     path = folder / (BEST if weights == "best" else FINAL)
     if not path.is_file():
         raise UsageError(f"{folder} has no best weights; they need --validation-fraction above 0 in training")
+    content = read_checked(path)
     try:
-        return weights, path, safetensors.torch.load(read_checked(path))
-    except SafetensorError as error:
+        return weights, path, safetensors.torch.load(content), _read_temperature(content)
+    except (SafetensorError, ValueError) as error:
         raise damaged(path) from error
 
 
-def _read_checkpoint(
-    folder: Path, config: RunConfig, weights: Weights | None
-) -> tuple[Weights, Path, dict[str, Tensor]]:
-    """Return which weights of the newest whole checkpoint are used, its folder, and them."""
+def _read_checkpoint(folder: Path, config: RunConfig, weights: Weights | None) -> Stored:
+    """Return weights of the newest whole checkpoint, which has no temperature yet."""
     path = folder / "checkpoints"
     checkpoint = load_newest(path)
     if checkpoint is None:
@@ -472,8 +510,9 @@ def _read_checkpoint(
     if weights == "best" and not best:
         raise UsageError(f"{folder} has no best weights in its checkpoint; --weights final takes the newest")
     if best and weights != "final":
-        return "best", path, best
-    return "final", path, {name[8:]: one for name, one in checkpoint.tensors.items() if name.startswith("network.")}
+        return "best", path, best, 1.0
+    tensors = {name[8:]: one for name, one in checkpoint.tensors.items() if name.startswith("network.")}
+    return "final", path, tensors, 1.0
 
 
 def read_config(folder: Path) -> RunConfig:

@@ -31,6 +31,8 @@ class SequenceBatch(NamedTuple):
     is_there_BTD: Bool[Tensor, "B T D"] | None = None
     """Which values the data has; the others (gaps, the fill of the last input) are never targets. None: all are there.
     Where inputs end in mask channels, it has none for these."""
+    weight_B: Float[Tensor, " B"] | None = None
+    """How much each row counts in the supervised loss; None: all alike."""
 
     @property
     def length_B(self) -> Int[Tensor, " B"]:
@@ -41,21 +43,18 @@ class SequenceBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "SequenceBatch":
         """Return the same batch on a device."""
-        first_B = None if self.first_B is None else self.first_B.to(device)
-        is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD.to(device)
-        return SequenceBatch(self.x_BT.to(device), self.label_B.to(device), first_B, is_there_BTD)
+        return SequenceBatch._make(value if value is None else value.to(device) for value in self)
 
     def head(self, num_rows: int) -> "SequenceBatch":
         """Return the first rows."""
-        first_B = None if self.first_B is None else self.first_B[:num_rows]
-        is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD[:num_rows]
-        return SequenceBatch(self.x_BT[:num_rows], self.label_B[:num_rows], first_B, is_there_BTD)
+        return SequenceBatch._make(value if value is None else value[:num_rows] for value in self)
 
     def tail(self, num_steps: int) -> "SequenceBatch":
         """Return the last steps of all rows."""
         cut = max(self.x_BT.shape[1] - num_steps, 0)
         first_B = None if self.first_B is None else (self.first_B - cut).clamp(min=0)
-        return SequenceBatch(self.x_BT[:, cut:], self.label_B, first_B)
+        is_there_BTD = None if self.is_there_BTD is None else self.is_there_BTD[:, cut:]
+        return self._replace(x_BT=self.x_BT[:, cut:], first_B=first_B, is_there_BTD=is_there_BTD)
 
     def column_of(self, row_M: Int[Tensor, " M"], position_M: Int[Tensor, "M *S"]) -> Int[Tensor, "M *S"]:
         """Return the columns of positions that are counted from the start of their own sequence."""

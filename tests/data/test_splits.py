@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from auxrnn.config import DataConfig
 from auxrnn.data.datasets import NO_PART, PARTS, Table
 from auxrnn.data.sequences import NO_LABEL
-from auxrnn.data.splits import divide, drawn_parts, hold_out, is_drawn, keep_labels, take_examples
+from auxrnn.data.splits import divide, drawn_parts, hold_out, is_drawn, keep_labels, keep_some_of_each, take_examples
 from auxrnn.errors import UsageError
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=80)
@@ -103,6 +103,32 @@ def test_rows_without_a_label_train_but_are_never_drawn_to_test_on():
     assert len(division.labeled) == round(0.5 * (len(division.train) - 20))
 
 
+@given(labels=st.lists(st.integers(NO_LABEL, 4), min_size=1, max_size=80), seed=SEEDS, num_labels=st.integers(1, 20))
+def test_each_class_keeps_so_many_labels_or_all_and_fewer_are_some_of_more(labels, seed, num_labels):
+    label_N, rows = np.array(labels), np.arange(len(labels))
+    kept, more = (keep_some_of_each(label_N, rows, count, seed=seed) for count in (num_labels, num_labels + 3))
+    for label in set(labels) - {NO_LABEL}:
+        assert (label_N[kept] == label).sum() == min(num_labels, labels.count(label))
+    assert (label_N[kept] != NO_LABEL).all()
+    assert set(kept.tolist()) <= set(more.tolist())
+    assert kept.tolist() == sorted(set(kept.tolist()))
+
+
+def test_labels_per_class_leave_the_other_splits_alone_and_are_said_where_there_are_fewer():
+    table = table_of([0] * 30 + [1] * 10 + [2] * 3)
+    whole, few = (
+        divide(table, config(validation_fraction=0.2, **more), seed=0) for more in ({}, {"labels_per_class": 4})
+    )
+    for name in ("train", "validation", "test"):
+        assert getattr(whole, name).tolist() == getattr(few, name).tolist()
+    assert is_drawn(table_of([0, 1]), config(labels_per_class=1, test_fraction=0.0))
+    num_rare = int((table.label_N[few.labeled] == 2).sum())
+    assert few.describe_rare(table, "abc", 4) == f"classes with fewer than 4 labels keep all of theirs: c ({num_rare})"
+    assert few.describe_rare(table, "abc", 2) == whole.describe_rare(table, "abc", None) == ""
+    with pytest.raises(ValueError, match="label_fraction and labels_per_class are both given"):
+        config(label_fraction=0.5, labels_per_class=1)
+
+
 def test_splits_that_the_files_make_are_kept():
     part = [PARTS.index(name) for name in ("train", "validation", "test", "unlabeled")] * 5
     table = table_of([0, 1, 0, NO_LABEL, 1, 0, 1, NO_LABEL] * 2 + [0, 1, 0, NO_LABEL], part=part)
@@ -129,6 +155,7 @@ def test_another_seed_draws_other_examples():
             take_examples(table.label_N, rows, 50, seed=seed).tolist(),
             hold_out(table, rows, 0.5, seed=seed)[1].tolist(),
             keep_labels(table.label_N, rows, 0.5, seed=seed).tolist(),
+            keep_some_of_each(table.label_N, rows, 20, seed=seed).tolist(),
         )
         for seed in (0, 1)
     ]

@@ -24,6 +24,13 @@ def test_the_temperature_is_the_minimum_of_the_cross_entropy():
     assert losses[1] < min(losses[0], losses[2])
 
 
+def test_being_right_on_a_few_sequences_does_not_make_a_classifier_sure():
+    logits_NC, label_N = 4 * torch.eye(3)[[0, 1, 2, 0, 1]], torch.tensor([0, 1, 2, 0, 1])
+    temperature = fit_temperature(logits_NC, label_N, smoothing=2 / 7)
+    confidence = float((logits_NC / temperature).softmax(dim=1).max(dim=1).values.mean())
+    assert confidence == pytest.approx(1 - 2 / 7 + 2 / 21, abs=1e-3)
+
+
 def test_the_temperature_of_a_perfect_classifier_is_bounded():
     label_N = torch.arange(10)
     assert 0.04 < fit_temperature(torch.eye(10), label_N) < 0.06

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from auxrnn import bptt
 from auxrnn.models.network import Losses, LossTerms
-from auxrnn.structs import Draws, LossSum
+from auxrnn.structs import Draws, LossSum, SequenceBatch
 from auxrnn.training.optimizers import back_propagate
 from tiny_network import make_batch, make_network
 
@@ -37,6 +37,23 @@ def test_the_supervised_loss_is_the_summed_cross_entropy_of_the_last_states(wind
     assert int(losses.num_correct) == sum(
         int(logits.argmax()) == int(label) for logits, label in zip(logits_BC, batch.label_B, strict=True)
     )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_each_row_counts_by_its_weight_in_the_supervised_loss_alone(smoothing):
+    network, batch = make_network("reconstruct"), make_batch()
+    terms = JOINT._replace(label_smoothing=smoothing)
+    weight_B = torch.tensor([0.5, 2.0, 0.0, 1.5], dtype=torch.float64)
+    plain, weighted = compute(network, batch, terms), compute(network, batch._replace(weight_B=weight_B), terms)
+    # A row alone has the same drop-connect, but no two rows share a loss.
+    rows = [SequenceBatch(batch.x_BT[row : row + 1], batch.label_B[row : row + 1]) for row in range(B)]
+    alone = [compute(network, row, SUPERVISED._replace(label_smoothing=smoothing)).supervised.total for row in rows]
+    expected = sum(weight * loss for weight, loss in zip(weight_B, alone, strict=True))
+    torch.testing.assert_close(weighted.supervised.total, expected)
+    assert int(weighted.supervised.num_tokens) == B
+    assert torch.equal(weighted.auxiliary.total, plain.auxiliary.total)
+    ones = compute(network, batch._replace(weight_B=torch.ones_like(weight_B)), terms)
+    torch.testing.assert_close(gradients(network, ones.supervised.total), gradients(network, plain.supervised.total))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -51,6 +51,7 @@ ConfigOption = Annotated[
         " mnist14), or the config.json of a run, for another run like it (on its data, unless DATA is given)."
     ),
 ]
+PRETRAIN_LENGTHS, TRAIN_LENGTHS = {"pretrain_steps", "pretrain_epochs"}, {"train_steps", "train_epochs"}
 PANELS = {
     configs.DataConfig: "Data",
     configs.ModelConfig: "Network",
@@ -336,16 +337,17 @@ def _find_values(flags: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
     values = preset | file if model == model_of_file else file | preset
     values |= {"recipe": recipe, "model": model}
     dropped = set()
-    for phase in ("pretrain", "train"):
-        # A length given as a flag takes the place of the file's, in whichever unit that is.
-        lengths = {f"{phase}_steps", f"{phase}_epochs"}
-        dropped |= lengths if (lengths | {"minutes"}) & flags.keys() else set()
+    for rivals in (PRETRAIN_LENGTHS, TRAIN_LENGTHS, {"label_fraction", "labels_per_class"}):
+        # What a flag says takes the place of what the file says, in whichever unit that is.
+        dropped |= rivals if rivals & flags.keys() else set()
+    if "minutes" in flags:
+        dropped |= PRETRAIN_LENGTHS | TRAIN_LENGTHS
     if values.get("objective") == "auto" and flags.keys() & set(AUXILIARY):
         # An option of the auxiliary loss asks for the auxiliary loss.
         values["objective"] = "reconstruct"
     if (values | flags).get("objective") == "none":
         # A file's pretraining is for its own objective.
-        dropped |= {"pretrain_steps", "pretrain_epochs"}
+        dropped |= PRETRAIN_LENGTHS
     return {name: value for name, value in values.items() if name not in dropped and value is not None}
 
 

@@ -206,7 +206,8 @@ def _announce_data(session: "Session", dataset: "Dataset", prepared: "Prepared")
     division, num_classes = prepared.division.describe(dataset.table), len(dataset.facts.class_names)
     say(f"{division}{how}; {num_classes} classes; {measure_lengths(train.num_steps_N)}")
     form, facts = prepared.card.format, dataset.facts
-    known = (describe_alphabet(form, train), describe_inputs(form, train))
+    rare = prepared.division.describe_rare(dataset.table, facts.class_names, data.labels_per_class)
+    known = (rare, describe_alphabet(form, train), describe_inputs(form, train))
     for line in (*known, facts.describe_missing(), facts.describe_skipped()):
         if line:
             say(line)

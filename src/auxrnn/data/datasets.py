@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, get_args
 
 import numpy as np
-from jaxtyping import Int8, Int64
+from jaxtyping import Float32, Int8, Int64
 
 from auxrnn.config import DataConfig
 from auxrnn.data.examples import Example, Part, Problems, Source, Understood
@@ -107,6 +107,8 @@ class Dataset(NamedTuple):
     facts: Facts
     checksum: str
     """Of the files and of how they were read: the same data has the same."""
+    weight_N: Float32[np.ndarray, " N"] | None = None
+    """How much each example counts in the supervised loss of training; None: all alike."""
 
 
 def load(config: DataConfig, *, observe: Observe = lambda _done, _total: None) -> Dataset:

@@ -81,6 +81,8 @@ class Split(NamedTuple):
     row_N: Int64[np.ndarray, " N"]
     label_N: Int64[np.ndarray, " N"]
     encoding: Encoding
+    weight_N: Float32[np.ndarray, " N"] | None = None
+    """How much each counts in the supervised loss of training; None: all alike."""
 
     @property
     def num_examples(self) -> int:
@@ -101,11 +103,24 @@ class Split(NamedTuple):
 
     def select(self, index_M: Int64[np.ndarray, " M"]) -> "Split":
         """Return some examples, in the order of their indices."""
-        return self._replace(row_N=self.row_N[index_M], label_N=self.label_N[index_M])
+        weight_M = None if self.weight_N is None else self.weight_N[index_M]
+        return self._replace(row_N=self.row_N[index_M], label_N=self.label_N[index_M], weight_N=weight_M)
 
     def labeled(self) -> "Split":
         """Return the examples that have a label."""
         return self.select(np.flatnonzero(self.label_N != NO_LABEL))
+
+    def weighted(self, *, is_balanced: bool) -> "Split":
+        """Return labeled examples with weights of mean 1, so that losses keep their size.
+
+        Balanced, an example counts in inverse proportion to the examples of its class.
+        """
+        if self.weight_N is None and not is_balanced:
+            return self
+        weight_N = np.ones(self.num_examples) if self.weight_N is None else self.weight_N.astype(np.float64)
+        if is_balanced:
+            weight_N /= np.bincount(self.label_N)[self.label_N]
+        return self._replace(weight_N=(weight_N / weight_N.mean()).astype(np.float32))
 
     def values(self) -> Iterator[Values]:
         """Yield what is kept of all examples, in blocks, cut to what is read of them."""
@@ -230,4 +245,5 @@ def to_batch(split: Split) -> SequenceBatch:
         x_NT, is_there_NTD = split.encoding.fill(x_NT)
     first_B = torch.from_numpy(first_N) if first_N.any() else None
     is_there_BTD = None if is_there_NTD is None else torch.from_numpy(is_there_NTD)
-    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B, is_there_BTD)
+    weight_B = None if split.weight_N is None else torch.from_numpy(split.weight_N)
+    return SequenceBatch(torch.from_numpy(x_NT), torch.from_numpy(split.label_N), first_B, is_there_BTD, weight_B)

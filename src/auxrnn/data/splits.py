@@ -3,6 +3,7 @@
 Dimension letters: `N` examples; a bare `_` is any number of rows.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from jaxtyping import Int64
 
 from auxrnn.config import DataConfig, decided
-from auxrnn.data.datasets import NO_PART, PARTS, Dataset, Table
+from auxrnn.data.datasets import MOST_NAMED, NO_PART, PARTS, Dataset, Table
 from auxrnn.data.examples import Part
 from auxrnn.data.formats import Format, has_mask, make_encoding
 from auxrnn.data.sequences import NO_LABEL, Split, Splits
@@ -27,6 +28,15 @@ class Division(NamedTuple):
     labeled: Rows
     validation: Rows
     test: Rows
+
+    def describe_rare(self, table: Table, class_names: Sequence[str], num_labels: int | None) -> str:
+        """Return which classes have fewer labels than were asked for; empty if none has."""
+        count_C = np.bincount(table.label_N[self.labeled], minlength=len(class_names))
+        rare = [
+            f"{name} ({count})" for name, count in zip(class_names, count_C, strict=True) if count < (num_labels or 0)
+        ]
+        named = rare[:MOST_NAMED] + ([f"{len(rare) - MOST_NAMED:,} more"] if len(rare) > MOST_NAMED else [])
+        return f"classes with fewer than {num_labels:,} labels keep all of theirs: {', '.join(named)}" if rare else ""
 
     def describe(self, table: Table) -> str:
         """Return the sizes of the splits: "8,000 training (300 without a label) and 2,000 test sequences"."""
@@ -47,7 +57,8 @@ def make_splits(dataset: Dataset, division: Division, form: Format) -> Splits:
 
     def make(rows: Rows, labeled: Rows) -> Split:
         label_N = np.where(np.isin(rows, labeled), dataset.table.label_N[rows], NO_LABEL)
-        return Split(dataset.flat, rows, label_N, encoding)
+        weight_N = None if dataset.weight_N is None else dataset.weight_N[rows]
+        return Split(dataset.flat, rows, label_N, encoding, weight_N)
 
     held_out = (make(rows, rows).labeled() for rows in (division.validation, division.test))
     validation, test = (split if split.num_examples else None for split in held_out)
@@ -68,13 +79,17 @@ def divide(table: Table, data: DataConfig, *, seed: int) -> Division:
         raise UsageError("validation_fraction has no effect on data with a validation split of its own; remove it")
     if not len(validation):
         train, validation = hold_out(table, train, fraction, seed=seed)
-    labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
+    if data.labels_per_class is None:
+        labeled = keep_labels(table.label_N, train, data.label_fraction, seed=seed)
+    else:
+        labeled = keep_some_of_each(table.label_N, train, data.labels_per_class, seed=seed)
     return Division(np.concatenate([train, parts["unlabeled"]]), labeled, validation, test)
 
 
 def is_drawn(table: Table, data: DataConfig) -> bool:
     """Return whether anything about the splits is drawn."""
-    return bool(drawn_parts(table, data)) or data.train_examples is not None or data.label_fraction < 1
+    has_fewer = (data.train_examples, data.labels_per_class) != (None, None) or data.label_fraction < 1
+    return has_fewer or bool(drawn_parts(table, data))
 
 
 def drawn_parts(table: Table, data: DataConfig) -> list[Part]:
@@ -114,6 +129,17 @@ def keep_labels(label_N: Int64[np.ndarray, " N"], rows: Rows, fraction: float, *
     num_more = max(round(fraction * len(labeled)) - len(spared), 0)
     others: Rows = labeled[~np.isin(labeled, spared)]
     return labeled[np.isin(labeled, [*spared, *draw_rows(others, label_N, num_more, rng)])]
+
+
+def keep_some_of_each(label_N: Int64[np.ndarray, " N"], rows: Rows, num_labels: int, *, seed: int) -> Rows:
+    """Draw the rows that keep their label: so many of each class, or all where it has fewer.
+
+    With the same seed a smaller number keeps some of what a larger one does.
+    """
+    labeled: Rows = rows[label_N[rows] != NO_LABEL]
+    shuffled = labeled[torch.randperm(len(labeled), generator=Draws(seed, "data", 0).rng("keep_labels")).numpy()]
+    kept = [shuffled[label_N[shuffled] == label][:num_labels] for label in np.unique(label_N[labeled])]
+    return labeled[np.isin(labeled, np.concatenate([labeled[:0], *kept]))]
 
 
 def _draw_test(table: Table, rows: Rows, fraction: float) -> tuple[Rows, Rows]:

@@ -3,7 +3,7 @@
 Here the supervised and the auxiliary loss meet (section 3.3).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -102,7 +102,9 @@ class Network(nn.Module):
         if terms.is_supervised:
             state = states[-1] if self.readout == "last" else None
             logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
-            supervised, num_correct = classification_loss(logits_BC, batch.label_B, smoothing=terms.label_smoothing)
+            supervised, num_correct = classification_loss(
+                logits_BC, batch.label_B, smoothing=terms.label_smoothing, weight_B=batch.weight_B
+            )
         return Losses(supervised, auxiliary, num_correct)
 
     def classify(
@@ -161,7 +163,9 @@ class Baseline(nn.Module):
         """Return the supervised loss, ready for `backward`; a baseline has no auxiliary one."""
         assert not terms.is_auxiliary, "a baseline learns from labels alone"
         logits_BC = self._classify(batch, draws if is_training else None)
-        supervised, num_correct = classification_loss(logits_BC, batch.label_B, smoothing=terms.label_smoothing)
+        supervised, num_correct = classification_loss(
+            logits_BC, batch.label_B, smoothing=terms.label_smoothing, weight_B=batch.weight_B
+        )
         return Losses(supervised, None, num_correct)
 
     def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
@@ -180,10 +184,21 @@ Trainable = Network | Baseline
 
 
 def classification_loss(
-    logits_BC: Float[Tensor, "B C"], label_B: Int[Tensor, " B"], *, smoothing: float = 0.0
+    logits_BC: Float[Tensor, "B C"],
+    label_B: Int[Tensor, " B"],
+    *,
+    smoothing: float = 0.0,
+    weight_B: Float[Tensor, " B"] | None = None,
 ) -> tuple[LossSum, Int[Tensor, ""]]:
-    """Return the cross-entropies summed over the labeled rows, and the number of correct answers."""
-    total = F.cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=smoothing, ignore_index=UNLABELED)
+    """Return the cross-entropies summed over the labeled rows, each with its weight, and the number of correct answers.
+
+    The sum counts rows, whatever their weights: these have a mean of 1 over the training split, not in each batch.
+    """
+    options: dict[str, Any] = {"label_smoothing": smoothing, "ignore_index": UNLABELED}
+    if weight_B is None:
+        total = F.cross_entropy(logits_BC, label_B, reduction="sum", **options)
+    else:
+        total = (weight_B * F.cross_entropy(logits_BC, label_B, reduction="none", **options)).sum()
     num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
     return LossSum(total, (label_B != UNLABELED).sum()), num_correct
 

@@ -4,6 +4,7 @@ The cure is a temperature by which logits are divided, fitted on sequences that 
 changes no answer, only how sure the network says it is. Dimension letter: `N` sequences.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -27,18 +28,21 @@ class Bin(NamedTuple):
     """Part of them that is right."""
 
 
-def fit_temperature(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"]) -> float:
+def fit_temperature(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], *, smoothing: float = 0.0) -> float:
     """Return the temperature with the smallest cross-entropy, from 1/20 to 20.
 
     The loss is convex in the inverse temperature, so the sign of its slope tells on which side the best one lies.
+    A `smoothing` of 2 / (N + 2) counts one more answer of each kind (Platt, 1999): being right on a few sequences is
+    then no proof of being right on all.
     """
     logits_NC = logits_NC.double()
     low, high = -LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE
+    loss = functools.partial(F.cross_entropy, label_smoothing=smoothing)
     for _ in range(NUM_HALVINGS):
         middle = (low + high) / 2
         inverse = torch.tensor(-middle, dtype=torch.float64).exp().requires_grad_()
         with torch.enable_grad():
-            (slope,) = torch.autograd.grad(F.cross_entropy(inverse * logits_NC, label_N), inverse)
+            (slope,) = torch.autograd.grad(loss(inverse * logits_NC, label_N), inverse)
         low, high = (middle, high) if slope > 0 else (low, middle)
     return float(torch.tensor((low + high) / 2, dtype=torch.float64).exp())
 

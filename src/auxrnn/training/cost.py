@@ -79,6 +79,7 @@ def _evaluation_seconds(session: Session) -> float:
     count = sum(count_evaluations(phase, evaluate_every=session.config.evaluate_every) for phase in session.phases)
     while_training = sum(size.values()) if session.config.evaluate_all else size["validation"]
     at_end = 0 if session.config.evaluate_all else size["test"]
+    at_end += 0 if session.held_out is None else session.held_out.num_examples
     return time_evaluation(session) * (count * while_training + at_end)
 
 

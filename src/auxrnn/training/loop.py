@@ -25,7 +25,8 @@ from auxrnn.files import damaged
 from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training import optimizers
-from auxrnn.training.evaluate import evaluate, evaluate_auxiliary
+from auxrnn.training.calibration import fit_temperature
+from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_logits
 from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
@@ -129,6 +130,10 @@ class Session:
     should_stop: Callable[[], bool] = lambda: False
     best: dict[str, Tensor] | None = None
     """The best weights on the validation split so far; checkpoints hold them too."""
+    held_out: Split | None = None
+    """The whole validation split, for the temperature of the best weights; None fits none."""
+    temperature: float = 1.0
+    """What calibrates the best weights, known when training ends."""
 
     @property
     def checkpoint_folder(self) -> Path:
@@ -269,11 +274,20 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
     scores = _score(session, "validation", session.splits.validation, session.phases[-1])
     if session.splits.test is not None:
         scores |= _score(session, "test", session.splits.test, session.phases[-1])
+    _check_scores(session, last, scores)
+    if session.held_out is not None:
+        session.temperature = _calibrate(session, session.held_out)
+        scores["temperature"] = session.temperature
     if session.folder is not None:
         session.network.load_state_dict(final)
-    _check_scores(session, last, scores)
     session.recorder.write(_stamp("result", session, last) | {"weights": "best"} | scores | clock.read())
     session.recorder.flush()
+
+
+def _calibrate(session: Session, held_out: Split) -> float:
+    ordered = held_out.select(by_length(held_out))
+    logits_NC = predict_logits(session.network, in_order(ordered, session.batches.batch_size))
+    return fit_temperature(logits_NC, torch.from_numpy(ordered.label_N), smoothing=2 / (ordered.num_examples + 2))
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
