@@ -14,6 +14,7 @@ from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.heap import restart_with_large_pages
 from benchmarks.data import FULL_DATA, QUICK_DATA, measure_data
+from benchmarks.labels import SEEDS, measure_labels, measure_texts
 from benchmarks.memory import format_memory, measure_memory_of_steps, plot_memory
 from benchmarks.speed import format_comparison, measure_all_speeds
 from benchmarks.training_steps import FULL, QUICK
@@ -56,6 +57,16 @@ def data(arguments: argparse.Namespace) -> None:
     _print_tables(figures)
 
 
+def labels(arguments: argparse.Namespace) -> None:
+    """Train on spoken digits with few labels, beside MiniRocket and MFCC features, and draw accuracy against labels."""
+    measure_labels(arguments.recordings, arguments.out, seeds=SEEDS[:1] if arguments.quick else SEEDS)
+
+
+def texts(arguments: argparse.Namespace) -> None:
+    """Fit TF-IDF with a linear classifier on few labels of DBpedia, beside the records of `reproduce few_labels`."""
+    measure_texts(arguments.folder, arguments.out, arguments.records)
+
+
 def show(arguments: argparse.Namespace) -> None:
     """Print a record's tables; with --plot, also draw its peak memory."""
     record = json.loads(arguments.record.read_text())
@@ -73,6 +84,16 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--quick", action="store_true", help="fewer lengths and rounds, or a tenth of the data")
         command.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder for the record")
         command.set_defaults(run=run)
+    command = commands.add_parser("labels", help=labels.__doc__, description=labels.__doc__)
+    command.add_argument("recordings", type=Path, help="folder of the Free Spoken Digit Dataset's recordings")
+    command.add_argument("--quick", action="store_true", help="one seed")
+    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and pictures")
+    command.set_defaults(run=labels)
+    command = commands.add_parser("texts", help=texts.__doc__, description=texts.__doc__)
+    command.add_argument("folder", type=Path, help="folder that holds DBpedia's files, or a part of them")
+    command.add_argument("--records", type=Path, default=Path("results/full/records"), help="records of few_labels")
+    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and pictures")
+    command.set_defaults(run=texts)
     command = commands.add_parser("show", help=show.__doc__, description=show.__doc__)
     command.add_argument("record", type=Path)
     command.add_argument("--plot", type=Path, metavar="PNG")

@@ -24,28 +24,35 @@ from auxrnn.config import DataConfig
 from auxrnn.data import datasets
 from auxrnn.data.splits import divide
 from auxrnn.errors import RunError
+from auxrnn.experiments import few_labels
+from auxrnn.experiments.few_labels import COUNTS
+from auxrnn.experiments.scales import DBPEDIA, find_scale
 from auxrnn.files import write_aside
 from auxrnn.report.charts import WIDE, chart_figure, to_png
-from auxrnn.report.records import record_training
+from auxrnn.report.records import read_record, record_training
 from auxrnn.report.results import Line, LineChart, make_point
 
 SEEDS = (0, 1, 2)
-UPDATES: dict[int | None, int] = {5: 300, 10: 300, 25: 400, 50: 600, None: 3000}
+UPDATES: dict[int | None, int] = {5: 300, 10: 300, 25: 400, 50: 600, None: 1500}
 """Updates with labels by the number of labels per class; None is all of them."""
 PRETRAIN_UPDATES = 1500
 HELD_OUT_SPEAKERS = ("theo", "yweweler")
 NUM_OFFICIAL_TESTS = 5
-SAMPLE_RATE = 8000
+SAMPLE_RATE, NUM_DBPEDIA_CLASSES = 8000, 14
 IS_TEST: dict[str, Callable[[str, int], bool]] = {
     "official": lambda _speaker, index: index < NUM_OFFICIAL_TESTS,
     "speakers": lambda speaker, _index: speaker in HELD_OUT_SPEAKERS,
 }
 SYSTEMS = {"LSTM": "none", "r-LSTM": "reconstruct", "p-LSTM": "predict"}
 SHARED = (
-    "--steps-per-input", "20", "--supervised-window", "100", "--readout", "mean", "--batch-size", "32",
+    "--steps-per-input", "10", "--supervised-window", "200", "--readout", "mean", "--batch-size", "32",
     "--validation-fraction", "0", "--threads", "1",
 )  # fmt: skip
-AUXILIARY = ("--segment-length", "30", "--auxiliary-window", "30")
+# Chosen on validation data (docs/notebook.md), as the rest.
+AUXILIARY = (
+    "--segment-length", "60", "--auxiliary-window", "60", "--auxiliary-weight", "0.3", "--sampling-steps", "0",
+    "--pretrain-steps", str(PRETRAIN_UPDATES),
+)  # fmt: skip
 
 
 class Result(NamedTuple):
@@ -68,14 +75,14 @@ class Task(NamedTuple):
     rows: np.ndarray
 
 
-def measure_labels(recordings: Path, out: Path, *, quick: bool) -> None:
+def measure_labels(recordings: Path, out: Path, *, seeds: Sequence[int] = SEEDS) -> None:
     """Make all results on spoken digits that are missing, the table and the picture."""
+    work = Path("runs/labels")
+    tables = {split: _write_tables(recordings, work / split, split) for split in IS_TEST}
+    for seed, split, system in itertools.product(seeds, IS_TEST, SYSTEMS):
+        _train_all(tables[split], out, work, split=split, system=system, seed=seed)
     for split in IS_TEST:
-        tables = _write_tables(recordings, out / "data" / split, split)
-        _measure_rivals(tables, out, split)
-        for seed in SEEDS[:1] if quick else SEEDS:
-            for system in SYSTEMS:
-                _train_all(tables, out, split=split, system=system, seed=seed)
+        _measure_rivals(tables[split], out, split)
     write_summary(out)
 
 
@@ -95,21 +102,20 @@ def _write_tables(recordings: Path, folder: Path, split: str) -> tuple[Path, Pat
     return paths
 
 
-def _train_all(tables: tuple[Path, Path], out: Path, *, split: str, system: str, seed: int) -> None:
+def _train_all(tables: tuple[Path, Path], out: Path, work: Path, *, split: str, system: str, seed: int) -> None:
     """Train a system with each number of labels; they share one pretraining."""
     train, test = tables
     words = [str(train), "--test-data", str(test), *SHARED, "--objective", SYSTEMS[system], "--seed", str(seed)]
     stem = f"{split}-{system.lower()}-s{seed}"
     if missing := [labels for labels in UPDATES if not _path(out, split, system, labels, seed).exists()]:
-        first = out / "runs" / f"{stem}-first"
+        first = work / f"{stem}-first"
         if system != "LSTM":
-            words += [*AUXILIARY, "--pretrain-steps", str(PRETRAIN_UPDATES)]
-            words += ["--sampling-steps", str(PRETRAIN_UPDATES)]
+            words += AUXILIARY
             _run([*words, "--train-steps", "0"], first)
         for labels in missing:
             few = [] if labels is None else ["--labels-per-class", str(labels)]
             adopted = [] if system == "LSTM" else ["--pretrained", str(first)]
-            folder = out / "runs" / f"{stem}-{labels or 'all'}"
+            folder = work / f"{stem}-{labels or 'all'}"
             _run([*words, *few, "--train-steps", str(UPDATES[labels]), *adopted], folder)
             scores = record_training(stem, folder).scores
             result = Result(split, system, labels, seed, scores["test_accuracy"], scores["cpu_seconds"])
@@ -196,29 +202,37 @@ def _fit(
         yield Result(split, system, task.labels, task.seed, accuracy, time.process_time() - start)
 
 
-def measure_texts(folder: Path, out: Path) -> None:
-    """Fit TF-IDF with a linear classifier on the labels that `few_labels` gives its networks on the part of DBpedia."""
+def measure_texts(folder: Path, out: Path, records: Path) -> None:
+    """Fit TF-IDF with a linear classifier on the labels that `few_labels` gives its networks; take their records."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - slow
 
-    from auxrnn.experiments.few_labels import COUNTS  # noqa: PLC0415 - the same
-    from auxrnn.experiments.scales import DBPEDIA  # noqa: PLC0415 - the same
-
     config = DataConfig(data="dbpedia", data_dir=folder)
-    dataset = datasets.load(config)
-    counts = COUNTS[DBPEDIA]
+    dataset, counts = datasets.load(config), COUNTS[DBPEDIA]
     tasks = []
-    for count, seed in ((count, seed) for count in counts for seed in SEEDS):
-        fraction = count / counts[-1]
-        division = divide(dataset.table, DataConfig(data="dbpedia", label_fraction=fraction), seed=seed)
-        tasks.append(Task(None if count == counts[-1] else count // 14, seed, division.labeled))
-    whole = divide(dataset.table, config, seed=0)
+    for count, seed in itertools.product(counts, SEEDS):
+        kept = DataConfig(data="dbpedia", label_fraction=count / counts[-1])
+        tasks.append(Task(_per_class(count), seed, divide(dataset.table, kept, seed=seed).labeled))
     begin_N1, value_K = dataset.flat.begin_N1, dataset.flat.value_K
-    texts = ["".join(map(chr, value_K[b:e].tolist())) for b, e in itertools.pairwise(begin_N1)]
-    start = time.process_time()
-    feature_NF = TfidfVectorizer(sublinear_tf=True).fit([texts[row] for row in whole.train]).transform(texts)
+    texts = ["".join(map(chr, value_K[begin:end].tolist())) for begin, end in itertools.pairwise(begin_N1)]
+    whole, start = divide(dataset.table, config, seed=0), time.process_time()
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit([texts[row] for row in whole.train])
+    feature_NF = vectorizer.transform(texts)
     shared = time.process_time() - start
     for result in _fit("TF-IDF + linear", feature_NF, dataset.table.label_N, tasks, whole.test, split="dbpedia"):
         _keep(out, result._replace(seconds=shared + result.seconds))
+    for job in few_labels.runs(find_scale("full", Path("unused"))):
+        record = read_record(records / f"{job.name}.json")
+        if job.column.startswith(DBPEDIA) and record is not None:
+            count = int(job.column.removeprefix(f"{DBPEDIA}, ").split()[0].replace(",", ""))
+            seconds = record.scores["cpu_seconds"]
+            accuracy = record.scores["test_accuracy"]
+            _keep(out, Result("dbpedia", job.row, _per_class(count), record.seed, accuracy, seconds))
+    write_summary(out)
+
+
+def _per_class(count: int) -> int | None:
+    """Return a number of labels of DBpedia per class; None for all."""
+    return None if count == COUNTS[DBPEDIA][-1] else count // NUM_DBPEDIA_CLASSES
 
 
 def _path(out: Path, split: str, system: str, labels: int | None, seed: int) -> Path:
