@@ -13,12 +13,13 @@ import torch
 from auxrnn import export, runs
 from auxrnn.build import build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
-from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding
+from auxrnn.data.formats import SeriesFormat, SymbolFormat, TextFormat, make_encoding, steps_per_input
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Flat, Split, in_order
+from auxrnn.data.inputs import make_split
+from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError, UsageError
-from auxrnn.export import begin, build_model, draw_sequences
-from auxrnn.streaming import Stream
+from auxrnn.export import begin, build_model, draw_sequences, to_inputs
+from auxrnn.streaming import RawStream, Stream
 from auxrnn.training.evaluate import predict_probabilities
 from command import TWO_AND_TWO, call, files_below, train
 from own_data import write_csv
@@ -34,6 +35,12 @@ FORMATS = {
     "characters": TextFormat(alphabet="abc\u00e9"),
     "bytes": TextFormat("bytes"),
     "pixels": ImageFormat(3, 4, 2),
+    # Not even double precision tells the last two apart.
+    "symbols": SymbolFormat((-7, 0, 3, 2**60, 2**60 + 1)),
+    "gaps": SeriesFormat(3, mean=(1000.0, 0.0, -5e6), deviation=(2.0, 1e-3, 7.0), has_mask=True),
+    "joined series": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4),
+    "joined gaps": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4, has_mask=True),
+    "joined pixels": ImageFormat(3, 4, 2, steps_per_input=5),
 }
 CELLS = ["lstm", "gru", "irnn", "urnn"]
 # The last two have no other readout.
@@ -79,16 +86,16 @@ def pad(raws, *, filler=0):
 
 def predict(trained, raws):
     """Give our own probabilities, as `auxrnn predict` computes them."""
-    begin_N1 = np.r_[0, np.cumsum([len(raw) for raw in raws])]
-    row_N = np.arange(len(raws))
-    split = Split(Flat(np.concatenate(raws), begin_N1), row_N, row_N, make_encoding(trained.card.format))
+    split = make_split(raws, trained.card.format)
     return predict_probabilities(trained.network, in_order(split, len(raws))).numpy()
 
 
 def assert_sequences_agree(trained, *, lengths=LENGTHS):
     raws = draw_sequences(trained.card.format, lengths, np.random.default_rng(1))
     session = open_model(trained, is_step=False)
-    ours_NC = predict(trained, raws)
+    # Raw values as a user gives them; of a text these are no arrays, and images have one size.
+    is_array = isinstance(trained.card.format, SeriesFormat | SymbolFormat)
+    ours_NC = trained.predict_proba(raws) if is_array else predict(trained, raws)
     for filler in (0, 1):
         x_NT = pad(raws, filler=filler)
         (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.array(list(map(len, raws)))})
@@ -99,14 +106,17 @@ def assert_sequences_agree(trained, *, lengths=LENGTHS):
 
 
 def assert_steps_agree(trained, *, num_rows=2, num_steps=9):
-    form = trained.card.format
+    form, size = trained.card.format, steps_per_input(trained.card.format)
     x_NT = np.stack(draw_sequences(form, [num_steps] * num_rows, np.random.default_rng(2)))
-    session, stream = open_model(trained, is_step=True), Stream(trained.network, num_rows)
-    state, encoded_NT = begin(session, num_rows), make_encoding(form).encode(x_NT)
-    for step in range(num_steps):
-        theirs_NC, *values = session.run(None, {"x": x_NT[:, step]} | state)
+    session, stream = open_model(trained, is_step=True), RawStream(trained.network, form, num_sequences=num_rows)
+    state = begin(session, num_rows)
+    x_SN = np.stack([to_inputs(x_T, form) for x_T in x_NT], axis=1)
+    for x_N, raw_NS in zip(x_SN, np.split(x_NT, range(size, num_steps, size), axis=1), strict=True):
+        theirs_NC, *values = session.run(None, {"x": x_N} | state)
         state = dict(zip(state, values, strict=True))
-        np.testing.assert_allclose(theirs_NC, stream.step(encoded_NT[:, step : step + 1]).numpy(), **CLOSE)
+        ours_NC = stream.step(raw_NS.astype(np.uint32) if isinstance(form, TextFormat) else raw_NS)
+        # The last input may be incomplete.
+        np.testing.assert_allclose(theirs_NC, (stream.finish() if ours_NC is None else ours_NC).numpy(), **CLOSE)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -1,12 +1,13 @@
 """A trained recurrent network as ONNX models, which run without auxrnn and torch.
 
-One model reads whole sequences, the other a single step and the state before it. Both take raw values, as the data has
+One model reads whole sequences, the other a single input and the state before it. Both take raw values, as the data has
 them. The graphs are built from the weights with ONNX's own recurrent operators, and a `Scan` for the uRNN; nothing is
 traced.
 """
 
 import copy
 import importlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -19,9 +20,22 @@ from torch import Tensor
 
 from auxrnn import runs
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.formats import NUM_CODE_POINTS, Format, SeriesFormat, TextFormat, make_encoding, to_plain
+from auxrnn.data.formats import (
+    NUM_CODE_POINTS,
+    Format,
+    SeriesFormat,
+    SymbolFormat,
+    TextFormat,
+    count_values,
+    has_mask,
+    make_encoding,
+    step_sizes,
+    steps_per_input,
+    to_plain,
+)
 from auxrnn.data.images import ImageFormat, permutation_order, to_unit
-from auxrnn.data.sequences import Array, Flat, Split, to_batch
+from auxrnn.data.inputs import make_split
+from auxrnn.data.sequences import Array, to_batch
 from auxrnn.data.spec import is_at_hand
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
@@ -34,16 +48,18 @@ from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network
 from auxrnn.report.records import read_events
 from auxrnn.streaming import Stream
-from auxrnn.structs import LARGEST_INPUT
+from auxrnn.structs import LARGEST_INPUT, SequenceBatch
 from auxrnn.training.evaluate import predict_probabilities
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
-OPSET, IR_VERSION = 17, 8
+OPSET, LOOKUP_OPSET, IR_VERSION = 17, 2, 8
+LOOKUP = "ai.onnx.ml"
+"""Where ONNX keeps the operator that looks up tokens."""
 LARGEST_MODEL = 2**31 - 2**24
 """Bytes of weights: a protobuf message ends at 2 GB."""
 LARGEST_DIFFERENCE = 1e-5
-NUM_COMPARED, MOST_STEPS, MOST_SINGLE_STEPS = 8, 10_000, 100
-"""How many test sequences a model is compared on, and how many steps of each are read at once or one by one."""
+NUM_COMPARED, MOST_STEPS, MOST_INPUTS = 8, 10_000, 100
+"""How many test sequences a model is compared on, with how many steps of each at once, and how many inputs singly."""
 # ONNX's numbers for types.
 FLOAT, INT32, INT64, DOUBLE = 1, 6, 7, 11
 
@@ -89,8 +105,9 @@ def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
     targets = {"sequence": file} | ({} if is_backward else {"step": file.with_stem(f"{file.stem}-step")})
     about = describe(run, trained)
     contents = {kind: build_model(trained, about, is_step=kind == "step") for kind in targets}
-    rng = np.random.default_rng(0)
-    drawn, compared = draw_sequences(trained.card.format, (40, 17, 23), rng), _take_sequences(run, trained)
+    size = steps_per_input(trained.card.format)
+    drawn = draw_sequences(trained.card.format, (40 * size, 17 * size - 1, 23 * size), np.random.default_rng(0))
+    compared = _take_sequences(run, trained)
     difference = max(find_difference(trained, contents, raws) for raws in (drawn, compared) if raws)
     # No comparison holds for NaN.
     if not difference <= LARGEST_DIFFERENCE:
@@ -114,19 +131,25 @@ def describe(run: Path, trained: runs.TrainedRun) -> dict[str, Any]:
         "x": describe_input(form),
         "input": to_plain(form),
         "pixel_order": permutation_order(order, form.num_steps).tolist() if order else None,  # type: ignore[union-attr]
-        "longest_training_sequence": trained.card.num_steps,
+        "steps_per_input": steps_per_input(form),
+        "longest_training_sequence": trained.card.num_steps * steps_per_input(form),
         "test_accuracy": accuracies[-1] if accuracies else None,
     }
 
 
 def describe_input(form: Format) -> str:
     """Return in words what a model takes."""
-    if isinstance(form, SeriesFormat):
-        return "numbers as in the data; the model scales them"
+    if isinstance(form, SymbolFormat):
+        return "whole numbers as in the data; the model looks up their tokens"
+    if isinstance(form, TextFormat):
+        what = "bytes of UTF-8" if form.tokens == "bytes" else "Unicode code points"
+        return f"{what}, of the text in lower case" if form.is_lowercase else what
+    what = "numbers as in the data; the model scales them"
     if isinstance(form, ImageFormat):
-        return f"pixels from 0 to 1, {'in pixel_order' if form.permutation else 'row by row'}, all channels of each"
-    what = "bytes of UTF-8" if form.tokens == "bytes" else "Unicode code points"
-    return f"{what}, of the text in lower case" if form.is_lowercase else what
+        what = f"pixels from 0 to 1, {'in pixel_order' if form.permutation else 'row by row'}, all channels of each"
+    size, gaps = form.steps_per_input, "; NaN where a value is missing" * has_mask(form)
+    joined = f"; {size} steps are one input, and NaN fills the last one of single inputs" if size > 1 else ""
+    return f"{what}{gaps}{joined}"
 
 
 def require(module: str) -> Any:
@@ -179,11 +202,11 @@ class Graph:
 
 
 def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
-    """Return the content of an ONNX file: the model of single steps, or that of whole sequences.
+    """Return the content of an ONNX file: the model of single inputs, or that of whole sequences.
 
-    Of single steps: `x` and the parts of the state; `probabilities` and the parts of the next state, in the same order.
-    A state of zeros begins a sequence. Of whole sequences: `x` and the `lengths` of its rows; what follows the end of a
-    row has no effect.
+    Of single inputs (a step, or `steps_per_input` of them): `x` and the parts of the state; `probabilities` and the
+    parts of the next state, in the same order. A state of zeros begins a sequence. Of whole sequences: `x` and the
+    `lengths` of its rows in steps; what follows the end of a row has no effect.
     """
     network, helper = copy.deepcopy(trained.network).double(), require("onnx.helper")
     assert isinstance(network, Network), "see export"
@@ -191,7 +214,8 @@ def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: 
     graph = builder.build_step() if is_step else builder.build_sequence()
     if sum(len(constant.raw_data) for constant in graph.initializer) > LARGEST_MODEL:
         raise RunError("the network is larger than the 2 GB of an ONNX file; train one with a smaller --hidden-size")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(LOOKUP, LOOKUP_OPSET)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
     values = {"kind": "step" if is_step else "sequence", **about}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in values.items() if value is not None})
     content: bytes = model.SerializeToString()
@@ -206,12 +230,12 @@ class Builder(Graph):
 
     def __init__(self, network: Network, form: Format) -> None:
         super().__init__()
-        self.network, self.form, self.cell = network, form, network.encoder.cell
+        self.network, self.form, self.cell, self.size = network, form, network.encoder.cell, steps_per_input(form)
         self.length_B = self.mask_TB1 = ""
         self.output = Port("probabilities", np.float32, ("batch", network.classifier.output.out_features))
 
     def build_step(self) -> Any:
-        """Return the graph that reads one step of each row."""
+        """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
         size = self.cell.num_layers, "batch", self.cell.output_size
         state = [Port(name, np.float32, size) for name in ("h", "c")[: 1 + isinstance(self.cell, LSTM)]]
@@ -225,28 +249,38 @@ class Builder(Graph):
             # Before the first step comes what was learned, not zeros.
             is_begun_1B1 = self.add("Unsqueeze", self.add("Greater", "steps", [0]), [0, 2])
             starts = [self.add("Where", is_begun_1B1, "h", self.cell.initial_state(1).h_LBH)]
-        h_1BH, *ends = self._run(self.add("Unsqueeze", self._read_values("x"), [1]), *starts)
+        x_BT = "x" if self.size > 1 else self.add("Unsqueeze", "x", [1])
+        h_1BH, *ends = self._run(self._read_values(x_BT), *starts)
         for port, end in zip(state, ends, strict=False):
             self.add("Identity", end, outputs=[f"next_{port.name}"])
         if has_mean:
             self.add("Add", "total", self.add("Squeeze", h_1BH, [0]), outputs=["next_total"])
         self._classify(ends[0], *(["next_total", "next_steps"] if has_mean else []))
         next_state = [port._replace(name=f"next_{port.name}") for port in state]
-        return self.close([self._input("batch"), *state], [self.output, *next_state])
+        axes = ("batch",) if self.size == 1 else ("batch", self.size)
+        return self.close([self._input(*axes), *state], [self.output, *next_state])
 
     def build_sequence(self) -> Any:
         """Return the graph that reads whole sequences."""
         encoding, x_BT = make_encoding(self.form), "x"
         if encoding.max_length is not None:
             x_BT = self.add("Slice", x_BT, [0], [encoding.max_length], [1])
-        x_BT = self._read_values(x_BT)
         num_rows, num_steps = (self.add("Shape", x_BT, start=axis, end=axis + 1) for axis in (0, 1))
         self.length_B = self.add("Min", "lengths", num_steps)
         if encoding.is_backward:
             x_BT = self.add("ReverseSequence", x_BT, self.length_B, batch_axis=0, time_axis=1)
-        step_T = self.add("Range", np.int64(0), self.add("Squeeze", num_steps), np.int64(1))
-        length_B1 = self.add("Unsqueeze", self.length_B, [1])
-        self.mask_TB1 = self.add("Less", self.add("Unsqueeze", step_T, [1, 2]), length_B1)
+        self.mask_TB1 = self._mark(num_steps)
+        if self.size > 1:
+            # What follows the end of a row is missing, up to the end of its last input.
+            x_BT = self.add("Where", self.add("Transpose", self.mask_TB1, perm=[1, 0, 2]), x_BT, np.float32(np.nan))
+            more = self.add("Mod", self.add("Neg", num_steps), [self.size])
+            x_BT = self.add("Pad", x_BT, self.add("Concat", [0] * 4, more, [0], axis=0), np.float32(np.nan))
+            self.length_B, num_inputs = (
+                self.add("Div", self.add("Add", steps, [self.size - 1]), [self.size])
+                for steps in (self.length_B, num_steps)
+            )
+            self.mask_TB1 = self._mark(num_inputs)
+        x_BT = self._read_values(x_BT)
         starts = []
         if isinstance(self.cell, URNN):
             shape = self.add("Concat", [1], num_rows, [1], axis=0)
@@ -259,28 +293,38 @@ class Builder(Graph):
         self._classify(h_LBH, *means)
         return self.close([self._input("batch", "steps"), Port("lengths", np.int64, ("batch",))], [self.output])
 
-    def _input(self, *axes: str) -> Port:
-        if isinstance(self.form, TextFormat):
-            return Port("x", np.uint8 if self.form.tokens == "bytes" else np.int64, axes)
-        size = self.form.channels if isinstance(self.form, ImageFormat) else self.form.num_channels
-        return Port("x", np.float32, (*axes, size))
+    def _input(self, *axes: str | int) -> Port:
+        is_token = isinstance(self.form, TextFormat | SymbolFormat)
+        return Port("x", raw_type(self.form), axes if is_token else (*axes, count_values(self.form)))
 
-    def _read_values(self, x: str) -> str:
-        """Return what the network reads of raw values, as `make_encoding` does; `x` is one step, or all of them."""
-        form = self.form
-        if isinstance(form, ImageFormat):
-            return x
+    def _mark(self, num_columns: str) -> str:
+        """Return which columns belong to each row, `[T, B, 1]`."""
+        column_T = self.add("Range", np.int64(0), self.add("Squeeze", num_columns), np.int64(1))
+        return self.add("Less", self.add("Unsqueeze", column_T, [1, 2]), self.add("Unsqueeze", self.length_B, [1]))
+
+    def _read_values(self, x_BT: str) -> str:
+        """Return the inputs that the network reads of raw values, as `make_encoding` does."""
+        form, x = self.form, x_BT
+        if isinstance(form, TextFormat | SymbolFormat):
+            if raw_type(form) == np.uint8:
+                return self.add("Cast", x, to=INT64)
+            table, unknown = tabulate_tokens(form), (step_sizes(form)[1] or 1) - 1
+            keys, tokens = [*table], [*table.values()]
+            return self.add(
+                "LabelEncoder", x, domain=LOOKUP, keys_int64s=keys, values_int64s=tokens, default_int64=unknown
+            )
         if isinstance(form, SeriesFormat):
             # In double precision: a large mean would cost single precision most of its digits.
-            centered = self.add("Sub", self.add("Cast", x, to=DOUBLE), np.array(form.mean))
+            centered = self.add("Sub", self.add("Cast", x_BT, to=DOUBLE), np.array(form.mean))
             scaled = self.add("Div", centered, np.array(form.deviation))
             clipped = self.add("Clip", scaled, np.float64(-LARGEST_INPUT), np.float64(LARGEST_INPUT))
-            return self.add("Cast", clipped, to=FLOAT)
-        if form.tokens == "bytes":
-            return self.add("Cast", x, to=INT64)
-        token_V = tabulate_tokens(form)
-        # The last token is the unknown one; -1 means the last as well.
-        return self.add("Gather", token_V, self.add("Clip", x, np.int64(-1), np.int64(len(token_V) - 1)))
+            x = self.add("Cast", clipped, to=FLOAT)
+        if self.size == 1 and not has_mask(form):
+            return x
+        is_there = self.add("Not", self.add("IsNaN", x_BT))
+        parts = [self.add("Where", is_there, x, np.float32(0)), self.add("Cast", is_there, to=FLOAT)]
+        shape = [0, -1, count_values(form) * self.size]
+        return self.add("Concat", *(self.add("Reshape", one, shape) for one in parts[: 1 + has_mask(form)]), axis=2)
 
     def _run(self, x_BT: str, h_LBH: str = "", c_LBH: str = "") -> list[str]:
         """Run all layers from a state, or from zeros; return the outputs of the top one, and the parts of the state."""
@@ -357,26 +401,38 @@ class Builder(Graph):
         self.add("Softmax", logits_BC, axis=1, outputs=[self.output.name])
 
 
-def tabulate_tokens(form: TextFormat) -> Array:
-    """Return the token of each code point up to the last known one, and once that of all others."""
+def raw_type(form: Format) -> type[np.generic]:
+    """Return the type of the values that a model takes."""
+    if isinstance(form, TextFormat):
+        return np.uint8 if form.tokens == "bytes" else np.int64
+    return np.int64 if isinstance(form, SymbolFormat) else np.float32
+
+
+def tabulate_tokens(form: TextFormat | SymbolFormat) -> dict[int, int]:
+    """Return the token of each code point or symbol that a network knows, and of one that it does not know."""
+    if isinstance(form, SymbolFormat):
+        table = {int(symbol): token for token, symbol in enumerate(form.symbols or ())}
+        return table | {next(number for number in itertools.count() if number not in table): len(table)}
     code_V = np.arange(NUM_CODE_POINTS)
     if form.is_lowercase:
         code_V = np.array([ord(chr(code).lower()[0]) for code in code_V])
     token_V = make_encoding(form).encode(code_V)
-    return token_V[: np.flatnonzero(token_V < form.vocabulary_size - 1).max(initial=-1) + 2]
+    known = [*np.flatnonzero(token_V < form.vocabulary_size - 1).tolist(), NUM_CODE_POINTS - 1]
+    return dict(zip(known, token_V[known].tolist(), strict=True))
 
 
 def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generator) -> list[Array]:
-    """Draw raw sequences: numbers on the scale of the data, pixels, bytes, or characters and one unknown one."""
+    """Draw raw sequences: numbers on the scale of the data and gaps, pixels, or tokens and what is none."""
     if isinstance(form, ImageFormat):
         return [rng.random((length, form.channels), dtype=np.float32) for length in lengths]
     if isinstance(form, SeriesFormat):
         scale = np.array(form.mean), np.array(form.deviation)
-        return [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
-    if form.tokens == "bytes":
-        return [rng.integers(256, size=length, dtype=np.uint8) for length in lengths]
-    known = [*map(ord, form.alphabet or ""), NUM_CODE_POINTS - 1]
-    return [rng.choice(np.array(known), length) for length in lengths]
+        raws = [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
+        return (
+            [np.where(rng.random(raw.shape) < 0.2, np.float32(np.nan), raw) for raw in raws] if form.has_mask else raws
+        )
+    known = range(256) if raw_type(form) is np.uint8 else tabulate_tokens(form)
+    return [rng.choice([*known], length).astype(raw_type(form)) for length in lengths]
 
 
 def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
@@ -385,31 +441,41 @@ def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raw
     Ours are computed in double precision, so that only their rounding counts. Whole sequences are read as one batch,
     and the first one alone.
     """
-    network, runtime = copy.deepcopy(trained.network).double(), require("onnxruntime")
-    encoding, row_N = make_encoding(trained.card.format), np.arange(len(raws))
+    network, runtime, form = copy.deepcopy(trained.network).double(), require("onnxruntime"), trained.card.format
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    sessions = {kind: runtime.InferenceSession(content, options) for kind, content in contents.items()}
     length_N = np.array([len(raw) for raw in raws])
     x_NT = np.zeros((len(raws), length_N.max(), *raws[0].shape[1:]), raws[0].dtype)
     for row, raw in enumerate(raws):
         x_NT[row, : len(raw)] = raw
-    split = Split(Flat(np.concatenate(raws), np.r_[0, length_N.cumsum()]), row_N, row_N, encoding)
-    batch = to_batch(split)
-    precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
-    ours_NC = predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    sessions = {kind: runtime.InferenceSession(content, options) for kind, content in contents.items()}
+    ours_NC = predict_probabilities(network, [_to_precise_batch(raws, form)]).numpy()
     whole = sessions["sequence"]
     pairs = [(whole.run(None, {"x": x_NT, "lengths": length_N})[0], ours_NC)]
     pairs.append((whole.run(None, {"x": raws[0][None], "lengths": length_N[:1]})[0], ours_NC[:1]))
     if "step" in sessions:
-        x_NT = x_NT[:, : min(length_N.min(), MOST_SINGLE_STEPS)]
-        stream, encoded_NT = Stream(network, len(raws)), encoding.encode(x_NT)
-        state = begin(sessions["step"], len(raws))
-        for step in range(x_NT.shape[1]):
-            theirs_NC, *values = sessions["step"].run(None, {"x": x_NT[:, step]} | state)
+        num_steps = min(*length_N, MOST_INPUTS * steps_per_input(form), make_encoding(form).max_length or MOST_STEPS)
+        raws = [raw[:num_steps] for raw in raws]
+        stream, state = Stream(network, len(raws)), begin(sessions["step"], len(raws))
+        x_SB = np.stack([to_inputs(raw, form) for raw in raws], axis=1)
+        for theirs_B, ours_B in zip(x_SB, _to_precise_batch(raws, form).x_BT.unbind(1), strict=True):
+            theirs_NC, *values = sessions["step"].run(None, {"x": theirs_B} | state)
             state = dict(zip(state, values, strict=True))
-            pairs.append((theirs_NC, stream.step(encoded_NT[:, step : step + 1]).numpy()))
+            pairs.append((theirs_NC, stream.step(ours_B).numpy()))
     return float(np.max([np.abs(theirs_NC - ours_NC).max() for theirs_NC, ours_NC in pairs]))
+
+
+def _to_precise_batch(raws: Sequence[Array], form: Format) -> SequenceBatch:
+    batch = to_batch(make_split(raws, form))
+    return batch._replace(x_BT=batch.x_BT.double()) if batch.x_BT.is_floating_point() else batch
+
+
+def to_inputs(raw: Array, form: Format) -> Array:
+    """Return a raw sequence as the inputs of a model of single ones."""
+    if (size := steps_per_input(form)) == 1:
+        return raw
+    filled_TD = np.pad(raw, ((0, -len(raw) % size), (0, 0)), constant_values=np.nan)
+    return filled_TD.reshape(-1, size, raw.shape[1])
 
 
 def begin(session: Any, num_rows: int) -> dict[str, Array]:
@@ -430,7 +496,4 @@ def _take_sequences(run: Path, trained: runs.TrainedRun) -> list[Array]:
         return []
     ends = np.minimum(begin_N1[1:], begin_N1[:-1] + MOST_STEPS)
     raws = [np.asarray(value_K[begin_N1[row] : ends[row]]) for row in rows[:NUM_COMPARED]]
-    if isinstance(form, ImageFormat):
-        return [to_unit(raw) for raw in raws]
-    is_text = isinstance(form, TextFormat) and form.tokens == "characters"
-    return [raw.astype(np.int64) for raw in raws] if is_text else raws
+    return [to_unit(raw) if isinstance(form, ImageFormat) else raw.astype(raw_type(form)) for raw in raws]
