@@ -269,10 +269,10 @@ def test_texts_read_from_their_end_have_no_model_of_steps(tmp_path):
 
 @pytest.mark.parametrize("operator", list(export.OPERATORS))
 def test_a_wrong_order_of_gates_is_found_and_nothing_is_written(operator, tmp_path, monkeypatch):
-    right = export.OPERATORS[operator]
-    wrong = right._replace(gates=right.gates[::-1], options={"activations": ["Tanh"]} if right.name == "RNN" else {})
+    name, gates, _ = export.OPERATORS[operator]
+    wrong = (name, gates[::-1], {"activations": ["Tanh"]} if name == "RNN" else {})
     monkeypatch.setitem(export.OPERATORS, operator, wrong)
-    model = {"LSTM": "lstm", "GRU": "gru", "RNN": "irnn"}[right.name]
+    model = {"LSTM": "lstm", "GRU": "gru", "RNN": "irnn"}[name]
     with pytest.raises(RunError, match=r"differ from auxrnn's by up to .*; nothing was written"):
         export.export(tmp_path, make_run(model, FORMATS["pixels"]), tmp_path / "model.onnx")
     assert files_below(tmp_path) == []

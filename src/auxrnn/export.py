@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from auxrnn import runs
 from auxrnn.data.catalog import DATASETS
@@ -29,7 +30,6 @@ from auxrnn.data.formats import (
     count_values,
     has_mask,
     make_encoding,
-    step_sizes,
     steps_per_input,
     to_plain,
 )
@@ -47,8 +47,7 @@ from auxrnn.models.cells.urnn import SMALLEST_SQUARE, URNN
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network
 from auxrnn.report.records import read_events
-from auxrnn.streaming import Stream
-from auxrnn.structs import LARGEST_INPUT, SequenceBatch
+from auxrnn.structs import LARGEST_INPUT
 from auxrnn.training.evaluate import predict_probabilities
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
@@ -61,23 +60,18 @@ LARGEST_DIFFERENCE = 1e-5
 NUM_COMPARED, MOST_STEPS, MOST_INPUTS = 8, 10_000, 100
 """How many test sequences a model is compared on, with how many steps of each at once, and how many inputs singly."""
 # ONNX's numbers for types.
-FLOAT, INT32, INT64, DOUBLE = 1, 6, 7, 11
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+Port = tuple[str, int, Sequence[int | str]]
+"""Name, type and shape of an input or an output of a graph; a size with a name may be any."""
 
 
-class Operator(NamedTuple):
-    """ONNX's name for a recurrence, the order it wants our gates in, and its options."""
-
-    name: str
-    gates: tuple[int, ...]
-    options: Mapping[str, Any]
-
-
-OPERATORS = {
+# ONNX's name for a recurrence, the order it wants our gates in, and its options.
+OPERATORS: dict[type, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     # Ours: input, forget, cell, output; theirs: input, output, forget, cell.
-    LSTM: Operator("LSTM", (0, 3, 1, 2), {}),
+    LSTM: ("LSTM", (0, 3, 1, 2), {}),
     # Ours: reset, update, new; theirs: update, reset, new.
-    GRU: Operator("GRU", (1, 0, 2), {"linear_before_reset": 1}),
-    IRNN: Operator("RNN", (0,), {"activations": ["Relu"]}),
+    GRU: ("GRU", (1, 0, 2), {"linear_before_reset": 1}),
+    IRNN: ("RNN", (0,), {"activations": ["Relu"]}),
 }
 
 
@@ -160,14 +154,6 @@ def require(module: str) -> Any:
         raise UsageError("export needs onnx and onnxruntime; pip install 'auxrnn[export]'") from error
 
 
-class Port(NamedTuple):
-    """An input or an output of a graph; a size with a name may be any."""
-
-    name: str
-    kind: type[np.generic]
-    shape: tuple[int | str, ...]
-
-
 class Graph:
     """Nodes of an ONNX graph, with names that begin with a prefix, and the constants that they read."""
 
@@ -193,11 +179,7 @@ class Graph:
     def close(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Any:
         """Return the whole graph."""
         helper = require("onnx.helper")
-        infos = [
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
-             for name, kind, shape in ports]
-            for ports in (inputs, outputs)
-        ]  # fmt: skip
+        infos = [[helper.make_tensor_value_info(*port) for port in ports] for ports in (inputs, outputs)]
         return helper.make_graph(self.nodes, f"{self.prefix}auxrnn", *infos, self.constants)
 
 
@@ -232,18 +214,18 @@ class Builder(Graph):
         super().__init__()
         self.network, self.form, self.cell, self.size = network, form, network.encoder.cell, steps_per_input(form)
         self.length_B = self.mask_TB1 = ""
-        self.output = Port("probabilities", np.float32, ("batch", network.classifier.output.out_features))
+        self.output: Port = "probabilities", FLOAT, ("batch", network.classifier.output.out_features)
 
     def build_step(self) -> Any:
         """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
         size = self.cell.num_layers, "batch", self.cell.output_size
-        state = [Port(name, np.float32, size) for name in ("h", "c")[: 1 + isinstance(self.cell, LSTM)]]
-        starts = [port.name for port in state]
+        starts = ["h", "c"] if isinstance(self.cell, LSTM) else ["h"]
+        state: list[Port] = [(name, FLOAT, size) for name in starts]
         if has_mean:
-            state.append(Port("total", np.float32, size[1:]))
+            state.append(("total", FLOAT, size[1:]))
         if has_mean or is_unitary:
-            state.append(Port("steps", np.int64, ("batch",)))
+            state.append(("steps", INT64, ("batch",)))
             self.add("Add", "steps", [1], outputs=["next_steps"])
         if is_unitary:
             # Before the first step comes what was learned, not zeros.
@@ -251,12 +233,12 @@ class Builder(Graph):
             starts = [self.add("Where", is_begun_1B1, "h", self.cell.initial_state(1).h_LBH)]
         x_BT = "x" if self.size > 1 else self.add("Unsqueeze", "x", [1])
         h_1BH, *ends = self._run(self._read_values(x_BT), *starts)
-        for port, end in zip(state, ends, strict=False):
-            self.add("Identity", end, outputs=[f"next_{port.name}"])
+        for (name, *_), end in zip(state, ends, strict=False):
+            self.add("Identity", end, outputs=[f"next_{name}"])
         if has_mean:
             self.add("Add", "total", self.add("Squeeze", h_1BH, [0]), outputs=["next_total"])
         self._classify(ends[0], *(["next_total", "next_steps"] if has_mean else []))
-        next_state = [port._replace(name=f"next_{port.name}") for port in state]
+        next_state = [(f"next_{name}", kind, shape) for name, kind, shape in state]
         axes = ("batch",) if self.size == 1 else ("batch", self.size)
         return self.close([self._input(*axes), *state], [self.output, *next_state])
 
@@ -291,11 +273,12 @@ class Builder(Graph):
             read_TBH = self.add("Where", self.mask_TB1, h_TBH, np.float32(0))
             means = [self.add("ReduceSum", read_TBH, [0], keepdims=0), self.length_B]
         self._classify(h_LBH, *means)
-        return self.close([self._input("batch", "steps"), Port("lengths", np.int64, ("batch",))], [self.output])
+        return self.close([self._input("batch", "steps"), ("lengths", INT64, ("batch",))], [self.output])
 
     def _input(self, *axes: str | int) -> Port:
         is_token = isinstance(self.form, TextFormat | SymbolFormat)
-        return Port("x", raw_type(self.form), axes if is_token else (*axes, count_values(self.form)))
+        kind = require("onnx.helper").np_dtype_to_tensor_dtype(np.dtype(raw_type(self.form)))
+        return "x", kind, axes if is_token else (*axes, count_values(self.form))
 
     def _mark(self, num_columns: str) -> str:
         """Return which columns belong to each row, `[T, B, 1]`."""
@@ -308,11 +291,9 @@ class Builder(Graph):
         if isinstance(form, TextFormat | SymbolFormat):
             if raw_type(form) == np.uint8:
                 return self.add("Cast", x, to=INT64)
-            table, unknown = tabulate_tokens(form), (step_sizes(form)[1] or 1) - 1
-            keys, tokens = [*table], [*table.values()]
-            return self.add(
-                "LabelEncoder", x, domain=LOOKUP, keys_int64s=keys, values_int64s=tokens, default_int64=unknown
-            )
+            keys, tokens = zip(*tabulate_tokens(form).items(), strict=True)
+            table = {"keys_int64s": keys, "values_int64s": tokens, "default_int64": tokens[-1]}
+            return self.add("LabelEncoder", x, outputs=["tokens"], domain=LOOKUP, **table)
         if isinstance(form, SeriesFormat):
             # In double precision: a large mean would cost single precision most of its digits.
             centered = self.add("Sub", self.add("Cast", x_BT, to=DOUBLE), np.array(form.mean))
@@ -344,17 +325,17 @@ class Builder(Graph):
     def _run_operator(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
         cell = self.cell
         assert isinstance(cell, LSTM | GRU | IRNN), "another cell needs a method of its own"
-        operator, num_parts = OPERATORS[type(cell)], 1 + isinstance(cell, LSTM)
+        (operator, gates, more), num_parts = OPERATORS[type(cell)], 1 + isinstance(cell, LSTM)
         bias_hh_G = cell.bias_hh[layer] if isinstance(cell, GRU) else torch.zeros_like(input_map.bias_G)
         weight_GI, bias_G, weight_GH, bias_hh_G = (
-            torch.cat([part.chunk(len(operator.gates))[gate] for gate in operator.gates])
+            torch.cat([part.chunk(len(gates))[gate] for gate in gates])
             for part in (*input_map, cell.weight_hh[layer], bias_hh_G)
         )
         weights = weight_GI[None], weight_GH[None], torch.cat([bias_G, bias_hh_G])[None]
         lengths = self.length_B and self.add("Cast", self.length_B, to=INT32)
         outputs = [f"{name}_{layer}" for name in ("outputs", "h", "c")][: 1 + num_parts]
-        options = {"hidden_size": cell.hidden_size, **operator.options}
-        self.add(operator.name, x_TBI, *weights, lengths, *start[:num_parts], outputs=outputs, **options)
+        options = {"outputs": outputs, "hidden_size": cell.hidden_size, **more}
+        self.add(operator, x_TBI, *weights, lengths, *start[:num_parts], **options)
         return [self.add("Squeeze", outputs[0], [1]), *outputs[1:]]
 
     def _run_urnn(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
@@ -376,11 +357,11 @@ class Builder(Graph):
         turned_BR = body.add("Mul", sum_BR, body.add("Concat", scale_BH, scale_BH, axis=1))
         body.add("Where", is_read, turned_BR, z, outputs=[next_z])
         body.add("Identity", next_z, outputs=[h])
-        ports = [Port(name, np.float64, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
+        ports = [(name, DOUBLE, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
         # A body reads the constants of the graph around it.
         self.constants += body.constants
         body.constants.clear()
-        graph = body.close([*ports[:2], Port(is_read, np.bool_, ("rows", 1))], ports[2:])
+        graph = body.close([*ports[:2], (is_read, BOOL, ("rows", 1))], ports[2:])
         v_TBR = self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
         z_BR, v_TBR = (self.add("Cast", one, to=DOUBLE) for one in (self.add("Squeeze", start[0], [0]), v_TBR))
         outputs, mask_TB1 = [f"last_{layer}", f"outputs_{layer}"], self.mask_TB1 or np.ones((1, 1, 1), dtype=bool)
@@ -398,7 +379,7 @@ class Builder(Graph):
         if head.hidden is not None:
             x_BF = self.add("Relu", self.add("Gemm", x_BF, head.hidden.weight, head.hidden.bias, transB=1))
         logits_BC = self.add("Gemm", x_BF, head.output.weight, head.output.bias, transB=1)
-        self.add("Softmax", logits_BC, axis=1, outputs=[self.output.name])
+        self.add("Softmax", logits_BC, axis=1, outputs=[self.output[0]])
 
 
 def raw_type(form: Format) -> type[np.generic]:
@@ -409,16 +390,14 @@ def raw_type(form: Format) -> type[np.generic]:
 
 
 def tabulate_tokens(form: TextFormat | SymbolFormat) -> dict[int, int]:
-    """Return the token of each code point or symbol that a network knows, and of one that it does not know."""
-    if isinstance(form, SymbolFormat):
-        table = {int(symbol): token for token, symbol in enumerate(form.symbols or ())}
-        return table | {next(number for number in itertools.count() if number not in table): len(table)}
-    code_V = np.arange(NUM_CODE_POINTS)
-    if form.is_lowercase:
-        code_V = np.array([ord(chr(code).lower()[0]) for code in code_V])
-    token_V = make_encoding(form).encode(code_V)
-    known = [*np.flatnonzero(token_V < form.vocabulary_size - 1).tolist(), NUM_CODE_POINTS - 1]
-    return dict(zip(known, token_V[known].tolist(), strict=True))
+    """Return the token of each code point or symbol that a network knows and, last, of one that it does not know."""
+    known = form.symbols or () if isinstance(form, SymbolFormat) else map(ord, form.alphabet or "")
+    table = {int(key): token for token, key in enumerate(known)}
+    unknown_token = len(table)
+    if isinstance(form, TextFormat) and form.is_lowercase:
+        lower = {code: ord(chr(code).lower()[0]) for code in range(NUM_CODE_POINTS)}
+        table = {code: table[small] for code, small in lower.items() if small in table}
+    return table | {next(key for key in itertools.count() if key not in table): unknown_token}
 
 
 def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generator) -> list[Array]:
@@ -428,9 +407,8 @@ def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generato
     if isinstance(form, SeriesFormat):
         scale = np.array(form.mean), np.array(form.deviation)
         raws = [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
-        return (
-            [np.where(rng.random(raw.shape) < 0.2, np.float32(np.nan), raw) for raw in raws] if form.has_mask else raws
-        )
+        share = 0.2 if form.has_mask else 0
+        return [np.where(rng.random(raw.shape) < share, np.float32(np.nan), raw) for raw in raws]
     known = range(256) if raw_type(form) is np.uint8 else tabulate_tokens(form)
     return [rng.choice([*known], length).astype(raw_type(form)) for length in lengths]
 
@@ -442,32 +420,31 @@ def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raw
     and the first one alone.
     """
     network, runtime, form = copy.deepcopy(trained.network).double(), require("onnxruntime"), trained.card.format
+
+    def answer(raws: Sequence[Array]) -> Array:
+        batch = to_batch(make_split(raws, form))
+        precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
+        return predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
+
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     sessions = {kind: runtime.InferenceSession(content, options) for kind, content in contents.items()}
-    length_N = np.array([len(raw) for raw in raws])
-    x_NT = np.zeros((len(raws), length_N.max(), *raws[0].shape[1:]), raws[0].dtype)
-    for row, raw in enumerate(raws):
-        x_NT[row, : len(raw)] = raw
-    ours_NC = predict_probabilities(network, [_to_precise_batch(raws, form)]).numpy()
-    whole = sessions["sequence"]
-    pairs = [(whole.run(None, {"x": x_NT, "lengths": length_N})[0], ours_NC)]
-    pairs.append((whole.run(None, {"x": raws[0][None], "lengths": length_N[:1]})[0], ours_NC[:1]))
+    whole, length_N, ours_NC = sessions["sequence"], np.array([len(raw) for raw in raws]), answer(raws)
+    x_NT = pad_sequence([torch.tensor(raw) for raw in raws], batch_first=True).numpy()
+    pairs = [
+        (whole.run(None, {"x": x_NT, "lengths": length_N})[0], ours_NC),
+        (whole.run(None, {"x": raws[0][None], "lengths": length_N[:1]})[0], ours_NC[:1]),
+    ]
     if "step" in sessions:
-        num_steps = min(*length_N, MOST_INPUTS * steps_per_input(form), make_encoding(form).max_length or MOST_STEPS)
+        longest = make_encoding(form).max_length or MOST_STEPS
+        num_steps = min(*length_N, longest, MOST_INPUTS * steps_per_input(form))
         raws = [raw[:num_steps] for raw in raws]
-        stream, state = Stream(network, len(raws)), begin(sessions["step"], len(raws))
-        x_SB = np.stack([to_inputs(raw, form) for raw in raws], axis=1)
-        for theirs_B, ours_B in zip(x_SB, _to_precise_batch(raws, form).x_BT.unbind(1), strict=True):
-            theirs_NC, *values = sessions["step"].run(None, {"x": theirs_B} | state)
+        state = begin(sessions["step"], len(raws))
+        for x_B in np.stack([to_inputs(raw, form) for raw in raws], axis=1):
+            theirs_NC, *values = sessions["step"].run(None, {"x": x_B} | state)
             state = dict(zip(state, values, strict=True))
-            pairs.append((theirs_NC, stream.step(ours_B).numpy()))
+        pairs.append((theirs_NC, answer(raws)))
     return float(np.max([np.abs(theirs_NC - ours_NC).max() for theirs_NC, ours_NC in pairs]))
-
-
-def _to_precise_batch(raws: Sequence[Array], form: Format) -> SequenceBatch:
-    batch = to_batch(make_split(raws, form))
-    return batch._replace(x_BT=batch.x_BT.double()) if batch.x_BT.is_floating_point() else batch
 
 
 def to_inputs(raw: Array, form: Format) -> Array:
