@@ -96,7 +96,7 @@ def assert_sequences_agree(trained, *, lengths=LENGTHS):
     # Raw values as a user gives them; of a text these are no arrays, and images have one size.
     is_array = isinstance(trained.card.format, SeriesFormat | SymbolFormat)
     ours_NC = trained.predict_proba(raws) if is_array else predict(trained, raws)
-    for filler in (0, 1):
+    for filler in (0, np.nan if raws[0].dtype.kind == "f" else 1):
         x_NT = pad(raws, filler=filler)
         (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.array(list(map(len, raws)))})
         np.testing.assert_allclose(theirs_NC, ours_NC, **CLOSE)
@@ -127,7 +127,7 @@ def test_every_cell_reads_raw_values_as_our_network_does(model, kind, readout):
     assert_steps_agree(trained)
 
 
-@pytest.mark.parametrize("kind", ["series", "characters"])
+@pytest.mark.parametrize("kind", ["series", "characters", "symbols", "joined gaps"])
 @pytest.mark.parametrize("model", CELLS)
 @pytest.mark.parametrize("readout", ["last", "mean"])
 def test_two_layers_with_a_linear_head_and_no_embedding_agree(model, kind, readout):
@@ -225,15 +225,58 @@ def test_the_command_writes_both_models_and_compares_them_on_test_sequences(digi
     assert (tmp_path / "other.onnx").read_bytes() == (tmp_path / "new" / "digits.onnx").read_bytes()
 
 
+def read_about(path):
+    meta = onnxruntime.InferenceSession(path).get_modelmeta().custom_metadata_map
+    return {key: json.loads(value) for key, value in meta.items()}
+
+
+def write_arrays(path, kind):
+    rng = np.random.default_rng(0)
+    x_NT = rng.integers(-2, 3, (60, 11))
+    if kind == "joined gaps":
+        x_NT = rng.normal(5, 9, (60, 11, 2)).astype(np.float32)
+        x_NT[rng.random(x_NT.shape) < 0.2] = np.nan
+    np.savez(path, x=x_NT, y=np.arange(60) % 2)
+    return x_NT
+
+
+OPTIONS = {
+    "symbols": (["--tokens", "integers"], {"steps_per_input": 1, "longest_training_sequence": 11}),
+    "joined gaps": (
+        ["--steps-per-input", "4", "--max-length", "10"],
+        {"steps_per_input": 4, "longest_training_sequence": 12},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_integers_and_joined_steps_with_gaps_are_exported_compared_and_told(kind, tmp_path):
+    x_NT, (words, facts) = write_arrays(tmp_path / "x.npz", kind), OPTIONS[kind]
+    train(tmp_path / "run", *TWO_AND_TWO, *words, data=tmp_path / "x.npz")
+    result = call("export", tmp_path / "run", tmp_path / "model.onnx")
+    assert result.code == 0, result.err
+    assert "(random sequences and 8 of the test split)" in result.err
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.full(60, 11)})
+    np.testing.assert_allclose(theirs_NC, runs.load_run(tmp_path / "run").predict_proba(x_NT), **CLOSE)
+    for name in ("model", "model-step"):
+        about = read_about(tmp_path / f"{name}.onnx")
+        assert about | facts == about
+        if kind == "symbols":
+            assert about["input"] == {"kind": "symbols", "symbols": [-2, -1, 0, 1, 2], "max_length": None}
+            assert about["x"] == "whole numbers as in the data; the model looks up their tokens"
+        else:
+            assert (about["input"]["has_mask"], about["input"]["max_length"]) == (True, 10)
+            assert about["x"].endswith(
+                "; NaN where a value is missing; 4 steps are one input, the last one filled with NaN"
+            )
+
+
 def test_the_models_say_what_they_are(digits, texts, tmp_path):
     for name, run in (("digits", digits), ("texts", texts)):
         assert call("export", run, tmp_path / f"{name}.onnx").code == 0
 
-    def read(name):
-        meta = onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").get_modelmeta().custom_metadata_map
-        return {key: json.loads(value) for key, value in meta.items()}
-
-    about, step, text = read("digits"), read("digits-step"), read("texts")
+    about, step, text = (read_about(tmp_path / f"{name}.onnx") for name in ("digits", "digits-step", "texts"))
     scores = [json.loads(line) for line in (digits / "metrics.jsonl").read_text().splitlines()]
     assert about["class_names"] == [str(digit) for digit in range(10)]
     assert about["test_accuracy"] == next(one["test_accuracy"] for one in reversed(scores) if "test_accuracy" in one)

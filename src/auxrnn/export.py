@@ -142,7 +142,7 @@ def describe_input(form: Format) -> str:
     if isinstance(form, ImageFormat):
         what = f"pixels from 0 to 1, {'in pixel_order' if form.permutation else 'row by row'}, all channels of each"
     size, gaps = form.steps_per_input, "; NaN where a value is missing" * has_mask(form)
-    joined = f"; {size} steps are one input, and NaN fills the last one of single inputs" if size > 1 else ""
+    joined = f"; {size} steps are one input, the last one filled with NaN" if size > 1 else ""
     return f"{what}{gaps}{joined}"
 
 
