@@ -401,7 +401,7 @@ def tabulate_tokens(form: TextFormat | SymbolFormat) -> dict[int, int]:
 
 
 def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generator) -> list[Array]:
-    """Draw raw sequences: numbers on the scale of the data and gaps, pixels, or tokens and what is none."""
+    """Draw raw sequences: numbers on the scale of the data and gaps, pixels, or tokens and others."""
     if isinstance(form, ImageFormat):
         return [rng.random((length, form.channels), dtype=np.float32) for length in lengths]
     if isinstance(form, SeriesFormat):
@@ -409,8 +409,11 @@ def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generato
         raws = [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
         share = 0.2 if form.has_mask else 0
         return [np.where(rng.random(raw.shape) < share, np.float32(np.nan), raw) for raw in raws]
-    known = range(256) if raw_type(form) is np.uint8 else tabulate_tokens(form)
-    return [rng.choice([*known], length).astype(raw_type(form)) for length in lengths]
+    if raw_type(form) is np.uint8:
+        return [rng.integers(256, size=length, dtype=np.uint8) for length in lengths]
+    table = tabulate_tokens(form)
+    drawn = [*table, next(key for key in itertools.count() if key not in table)]
+    return [rng.choice(drawn, length) for length in lengths]
 
 
 def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
