@@ -13,12 +13,13 @@ import torch
 from auxrnn import export, runs
 from auxrnn.build import build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
-from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding
+from auxrnn.data.formats import SeriesFormat, SymbolFormat, TextFormat, make_encoding, steps_per_input
 from auxrnn.data.images import ImageFormat
-from auxrnn.data.sequences import Flat, Split, in_order
+from auxrnn.data.inputs import make_split
+from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError, UsageError
-from auxrnn.export import begin, build_model, draw_sequences
-from auxrnn.streaming import Stream
+from auxrnn.export import begin, build_model, draw_sequences, to_inputs
+from auxrnn.streaming import RawStream, Stream
 from auxrnn.training.evaluate import predict_probabilities
 from command import TWO_AND_TWO, call, files_below, train
 from own_data import write_csv
@@ -34,6 +35,12 @@ FORMATS = {
     "characters": TextFormat(alphabet="abc\u00e9"),
     "bytes": TextFormat("bytes"),
     "pixels": ImageFormat(3, 4, 2),
+    # Not even double precision tells the last two apart.
+    "symbols": SymbolFormat((-7, 0, 3, 2**60, 2**60 + 1)),
+    "gaps": SeriesFormat(3, mean=(1000.0, 0.0, -5e6), deviation=(2.0, 1e-3, 7.0), has_mask=True),
+    "joined series": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4),
+    "joined gaps": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4, has_mask=True),
+    "joined pixels": ImageFormat(3, 4, 2, steps_per_input=5),
 }
 CELLS = ["lstm", "gru", "irnn", "urnn"]
 # The last two have no other readout.
@@ -79,17 +86,17 @@ def pad(raws, *, filler=0):
 
 def predict(trained, raws):
     """Give our own probabilities, as `auxrnn predict` computes them."""
-    begin_N1 = np.r_[0, np.cumsum([len(raw) for raw in raws])]
-    row_N = np.arange(len(raws))
-    split = Split(Flat(np.concatenate(raws), begin_N1), row_N, row_N, make_encoding(trained.card.format))
+    split = make_split(raws, trained.card.format)
     return predict_probabilities(trained.network, in_order(split, len(raws))).numpy()
 
 
 def assert_sequences_agree(trained, *, lengths=LENGTHS):
     raws = draw_sequences(trained.card.format, lengths, np.random.default_rng(1))
     session = open_model(trained, is_step=False)
-    ours_NC = predict(trained, raws)
-    for filler in (0, 1):
+    # Raw values as a user gives them; of a text these are no arrays, and images have one size.
+    is_array = isinstance(trained.card.format, SeriesFormat | SymbolFormat)
+    ours_NC = trained.predict_proba(raws) if is_array else predict(trained, raws)
+    for filler in (0, np.nan if raws[0].dtype.kind == "f" else 1):
         x_NT = pad(raws, filler=filler)
         (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.array(list(map(len, raws)))})
         np.testing.assert_allclose(theirs_NC, ours_NC, **CLOSE)
@@ -99,14 +106,17 @@ def assert_sequences_agree(trained, *, lengths=LENGTHS):
 
 
 def assert_steps_agree(trained, *, num_rows=2, num_steps=9):
-    form = trained.card.format
+    form, size = trained.card.format, steps_per_input(trained.card.format)
     x_NT = np.stack(draw_sequences(form, [num_steps] * num_rows, np.random.default_rng(2)))
-    session, stream = open_model(trained, is_step=True), Stream(trained.network, num_rows)
-    state, encoded_NT = begin(session, num_rows), make_encoding(form).encode(x_NT)
-    for step in range(num_steps):
-        theirs_NC, *values = session.run(None, {"x": x_NT[:, step]} | state)
+    session, stream = open_model(trained, is_step=True), RawStream(trained.network, form, num_sequences=num_rows)
+    state = begin(session, num_rows)
+    x_SN = np.stack([to_inputs(x_T, form) for x_T in x_NT], axis=1)
+    for x_N, raw_NS in zip(x_SN, np.split(x_NT, range(size, num_steps, size), axis=1), strict=True):
+        theirs_NC, *values = session.run(None, {"x": x_N} | state)
         state = dict(zip(state, values, strict=True))
-        np.testing.assert_allclose(theirs_NC, stream.step(encoded_NT[:, step : step + 1]).numpy(), **CLOSE)
+        ours_NC = stream.step(raw_NS.astype(np.uint32) if isinstance(form, TextFormat) else raw_NS)
+        # The last input may be incomplete.
+        np.testing.assert_allclose(theirs_NC, (stream.finish() if ours_NC is None else ours_NC).numpy(), **CLOSE)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -117,7 +127,7 @@ def test_every_cell_reads_raw_values_as_our_network_does(model, kind, readout):
     assert_steps_agree(trained)
 
 
-@pytest.mark.parametrize("kind", ["series", "characters"])
+@pytest.mark.parametrize("kind", ["series", "characters", "symbols", "joined gaps"])
 @pytest.mark.parametrize("model", CELLS)
 @pytest.mark.parametrize("readout", ["last", "mean"])
 def test_two_layers_with_a_linear_head_and_no_embedding_agree(model, kind, readout):
@@ -215,15 +225,58 @@ def test_the_command_writes_both_models_and_compares_them_on_test_sequences(digi
     assert (tmp_path / "other.onnx").read_bytes() == (tmp_path / "new" / "digits.onnx").read_bytes()
 
 
+def read_about(path):
+    meta = onnxruntime.InferenceSession(path).get_modelmeta().custom_metadata_map
+    return {key: json.loads(value) for key, value in meta.items()}
+
+
+def write_arrays(path, kind):
+    rng = np.random.default_rng(0)
+    x_NT = rng.integers(-2, 3, (60, 11))
+    if kind == "joined gaps":
+        x_NT = rng.normal(5, 9, (60, 11, 2)).astype(np.float32)
+        x_NT[rng.random(x_NT.shape) < 0.2] = np.nan
+    np.savez(path, x=x_NT, y=np.arange(60) % 2)
+    return x_NT
+
+
+OPTIONS = {
+    "symbols": (["--tokens", "integers"], {"steps_per_input": 1, "longest_training_sequence": 11}),
+    "joined gaps": (
+        ["--steps-per-input", "4", "--max-length", "10"],
+        {"steps_per_input": 4, "longest_training_sequence": 12},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_integers_and_joined_steps_with_gaps_are_exported_compared_and_told(kind, tmp_path):
+    x_NT, (words, facts) = write_arrays(tmp_path / "x.npz", kind), OPTIONS[kind]
+    train(tmp_path / "run", *TWO_AND_TWO, *words, data=tmp_path / "x.npz")
+    result = call("export", tmp_path / "run", tmp_path / "model.onnx")
+    assert result.code == 0, result.err
+    assert "(random sequences and 8 of the test split)" in result.err
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.full(60, 11)})
+    np.testing.assert_allclose(theirs_NC, runs.load_run(tmp_path / "run").predict_proba(x_NT), **CLOSE)
+    for name in ("model", "model-step"):
+        about = read_about(tmp_path / f"{name}.onnx")
+        assert about | facts == about
+        if kind == "symbols":
+            assert about["input"] == {"kind": "symbols", "symbols": [-2, -1, 0, 1, 2], "max_length": None}
+            assert about["x"] == "whole numbers as in the data; the model looks up their tokens"
+        else:
+            assert (about["input"]["has_mask"], about["input"]["max_length"]) == (True, 10)
+            assert about["x"].endswith(
+                "; NaN where a value is missing; 4 steps are one input, the last one filled with NaN"
+            )
+
+
 def test_the_models_say_what_they_are(digits, texts, tmp_path):
     for name, run in (("digits", digits), ("texts", texts)):
         assert call("export", run, tmp_path / f"{name}.onnx").code == 0
 
-    def read(name):
-        meta = onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").get_modelmeta().custom_metadata_map
-        return {key: json.loads(value) for key, value in meta.items()}
-
-    about, step, text = read("digits"), read("digits-step"), read("texts")
+    about, step, text = (read_about(tmp_path / f"{name}.onnx") for name in ("digits", "digits-step", "texts"))
     scores = [json.loads(line) for line in (digits / "metrics.jsonl").read_text().splitlines()]
     assert about["class_names"] == [str(digit) for digit in range(10)]
     assert about["test_accuracy"] == next(one["test_accuracy"] for one in reversed(scores) if "test_accuracy" in one)
@@ -259,10 +312,10 @@ def test_texts_read_from_their_end_have_no_model_of_steps(tmp_path):
 
 @pytest.mark.parametrize("operator", list(export.OPERATORS))
 def test_a_wrong_order_of_gates_is_found_and_nothing_is_written(operator, tmp_path, monkeypatch):
-    right = export.OPERATORS[operator]
-    wrong = right._replace(gates=right.gates[::-1], options={"activations": ["Tanh"]} if right.name == "RNN" else {})
+    name, gates, _ = export.OPERATORS[operator]
+    wrong = (name, gates[::-1], {"activations": ["Tanh"]} if name == "RNN" else {})
     monkeypatch.setitem(export.OPERATORS, operator, wrong)
-    model = {"LSTM": "lstm", "GRU": "gru", "RNN": "irnn"}[right.name]
+    model = {"LSTM": "lstm", "GRU": "gru", "RNN": "irnn"}[name]
     with pytest.raises(RunError, match=r"differ from auxrnn's by up to .*; nothing was written"):
         export.export(tmp_path, make_run(model, FORMATS["pixels"]), tmp_path / "model.onnx")
     assert files_below(tmp_path) == []

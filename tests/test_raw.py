@@ -10,6 +10,7 @@ import pytest
 
 import auxrnn
 from auxrnn import runs
+from auxrnn.data.inputs import read_inputs
 from auxrnn.data.sequences import in_order
 from auxrnn.training.evaluate import predict_probabilities
 from command import TINY, TWO_AND_TWO, call, train
@@ -131,6 +132,41 @@ def test_texts_are_predicted_and_streamed_as_they_are(tmp_path):
             run.stream(2).step(wrong)
     pair = run.stream(2)
     np.testing.assert_allclose(pair.step(["abc", "xyz"]).numpy(), run.predict_proba(["abc", "xyz"]), atol=1e-5)
+
+
+def test_integers_are_predicted_and_streamed_as_symbols(tmp_path, monkeypatch):
+    # Single precision could not tell the large ones apart, double precision neither.
+    symbol_V = np.array([-3, 0, 2**60, 2**60 + 1, 7])
+    x_NT, lengths = np.random.default_rng(0).choice(symbol_V[:4], (60, 8)), np.r_[8, np.arange(59) % 7 + 1]
+    np.savez(tmp_path / "data.npz", x=x_NT, y=np.arange(60) % 2, lengths=lengths)
+    train(tmp_path / "run", "--tokens", "integers", *TWO_AND_TWO, data=tmp_path / "data.npz")
+    run = auxrnn.load_run(tmp_path / "run")
+    (inputs,) = read_inputs(tmp_path / "data.npz", run.card.format)
+    whole_NC = predict_probabilities(run.network, in_order(inputs.split, 64)).numpy()
+    rows = [x_T[:length] for x_T, length in zip(x_NT, lengths, strict=True)]
+    for x, more in ((rows, {}), (x_NT, {"lengths": lengths}), ([x_T[:, None] for x_T in rows], {})):
+        np.testing.assert_allclose(run.predict_proba(x, **more), whole_NC, atol=1e-6)
+    for x_T, expected_C in zip(rows, whole_NC, strict=True):
+        np.testing.assert_allclose(read_to_the_end(run.stream(), x_T.tolist())[0], expected_C, atol=1e-5)
+        np.testing.assert_allclose(run.stream().step(x_T)[0].numpy(), expected_C, atol=1e-5)
+    unknown_NT, stream = np.where(x_NT[:3] == 0, 7, x_NT[:3]), run.stream(3)
+    for step_B in unknown_NT.T:
+        last_BC = stream.step(step_B)
+    np.testing.assert_allclose(last_BC.numpy(), run.predict_proba(unknown_NT), atol=1e-5)
+    np.testing.assert_allclose(run.stream(3).step(unknown_NT).numpy(), last_BC.numpy(), atol=1e-5)
+    lines = "\n".join(map(str, rows[0])).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    answers = [
+        json.loads(line) for line in call("predict", tmp_path / "run", "-", "--stream", "--json").out.split("\n")[:-1]
+    ]
+    np.testing.assert_allclose([*answers[-1]["probabilities"].values()], whole_NC[0], atol=1e-5)
+    assert np.ptp(whole_NC[:, 0]) > 1e-5, "the answers must depend on what is read"
+    for wrong in ([[1.5, 2.0]], [["a"]], [[2**70]], [np.ones((2, 2), int)], [[]], [[[1], [2, 3]]]):
+        with pytest.raises(auxrnn.UsageError, match=r"^[^\n]+; [^\n]+$"):
+            run.predict_proba(wrong)
+    for wrong in (1.5, "a", [2**70], np.ones((2, 2), int), None):
+        with pytest.raises(auxrnn.UsageError, match=r"^[^\n]+; [^\n]+$"):
+            run.stream().step(wrong)
 
 
 @pytest.mark.parametrize("size", [1, 9])

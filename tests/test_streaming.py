@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxrnn import runs
+from auxrnn.data.formats import SeriesFormat, SymbolFormat
 from auxrnn.data.sequences import in_order
+from auxrnn.errors import RunError
 from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, Head, TokenEmbedding, VectorEmbedding
@@ -155,7 +157,17 @@ def test_a_step_that_would_spoil_the_state_is_refused_and_changes_nothing(value,
 
 
 def test_lines_become_steps_and_empty_lines_end_sequences():
-    assert list(read_steps(["1 2\n", "3,4\n", "\n", "5\t6"], 2)) == [[1, 2], [3, 4], None, [5, 6]]
+    assert list(read_steps(["1 2\n", "3,4\n", "\n", "5\t6"], SeriesFormat(2))) == [[1, 2], [3, 4], None, [5, 6]]
+
+
+def test_lines_of_symbols_keep_all_their_digits():
+    form = SymbolFormat((1, 2**60 + 1))
+    assert list(read_steps(["1\n", f"{2**60 + 1}\n", "\n", "-7"], form)) == [[1], [2**60 + 1], None, [-7]]
+    for wrong in ("1.5", "word", str(2**63)):
+        with pytest.raises(RunError, match=r"^line 1 is not a whole number, as in the training data: "):
+            list(read_steps([wrong], form))
+    with pytest.raises(RunError, match="line 1 has 2 values; a step of this network has 1"):
+        list(read_steps(["1 2"], form))
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,13 @@
 """A trained recurrent network as ONNX models, which run without auxrnn and torch.
 
-One model reads whole sequences, the other a single step and the state before it. Both take raw values, as the data has
+One model reads whole sequences, the other a single input and the state before it. Both take raw values, as the data has
 them. The graphs are built from the weights with ONNX's own recurrent operators, and a `Scan` for the uRNN; nothing is
 traced.
 """
 
 import copy
 import importlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -16,12 +17,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from auxrnn import runs
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.formats import NUM_CODE_POINTS, Format, SeriesFormat, TextFormat, make_encoding, to_plain
+from auxrnn.data.formats import (
+    NUM_CODE_POINTS,
+    Format,
+    SeriesFormat,
+    SymbolFormat,
+    TextFormat,
+    count_values,
+    has_mask,
+    make_encoding,
+    steps_per_input,
+    to_plain,
+)
 from auxrnn.data.images import ImageFormat, permutation_order, to_unit
-from auxrnn.data.sequences import Array, Flat, Split, to_batch
+from auxrnn.data.inputs import make_split
+from auxrnn.data.sequences import Array, to_batch
 from auxrnn.data.spec import is_at_hand
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
@@ -33,35 +47,31 @@ from auxrnn.models.cells.urnn import SMALLEST_SQUARE, URNN
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network
 from auxrnn.report.records import read_events
-from auxrnn.streaming import Stream
 from auxrnn.structs import LARGEST_INPUT
 from auxrnn.training.evaluate import predict_probabilities
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
-OPSET, IR_VERSION = 17, 8
+OPSET, LOOKUP_OPSET, IR_VERSION = 17, 2, 8
+LOOKUP = "ai.onnx.ml"
+"""Where ONNX keeps the operator that looks up tokens."""
 LARGEST_MODEL = 2**31 - 2**24
 """Bytes of weights: a protobuf message ends at 2 GB."""
 LARGEST_DIFFERENCE = 1e-5
-NUM_COMPARED, MOST_STEPS, MOST_SINGLE_STEPS = 8, 10_000, 100
-"""How many test sequences a model is compared on, and how many steps of each are read at once or one by one."""
+NUM_COMPARED, MOST_STEPS, MOST_INPUTS = 8, 10_000, 100
+"""How many test sequences a model is compared on, with how many steps of each at once, and how many inputs singly."""
 # ONNX's numbers for types.
-FLOAT, INT32, INT64, DOUBLE = 1, 6, 7, 11
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+Port = tuple[str, int, Sequence[int | str]]
+"""Name, type and shape of an input or an output of a graph; a size with a name may be any."""
 
 
-class Operator(NamedTuple):
-    """ONNX's name for a recurrence, the order it wants our gates in, and its options."""
-
-    name: str
-    gates: tuple[int, ...]
-    options: Mapping[str, Any]
-
-
-OPERATORS = {
+# ONNX's name for a recurrence, the order it wants our gates in, and its options.
+OPERATORS: dict[type, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     # Ours: input, forget, cell, output; theirs: input, output, forget, cell.
-    LSTM: Operator("LSTM", (0, 3, 1, 2), {}),
+    LSTM: ("LSTM", (0, 3, 1, 2), {}),
     # Ours: reset, update, new; theirs: update, reset, new.
-    GRU: Operator("GRU", (1, 0, 2), {"linear_before_reset": 1}),
-    IRNN: Operator("RNN", (0,), {"activations": ["Relu"]}),
+    GRU: ("GRU", (1, 0, 2), {"linear_before_reset": 1}),
+    IRNN: ("RNN", (0,), {"activations": ["Relu"]}),
 }
 
 
@@ -89,8 +99,9 @@ def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
     targets = {"sequence": file} | ({} if is_backward else {"step": file.with_stem(f"{file.stem}-step")})
     about = describe(run, trained)
     contents = {kind: build_model(trained, about, is_step=kind == "step") for kind in targets}
-    rng = np.random.default_rng(0)
-    drawn, compared = draw_sequences(trained.card.format, (40, 17, 23), rng), _take_sequences(run, trained)
+    size = steps_per_input(trained.card.format)
+    drawn = draw_sequences(trained.card.format, (40 * size, 17 * size - 1, 23 * size), np.random.default_rng(0))
+    compared = _take_sequences(run, trained)
     difference = max(find_difference(trained, contents, raws) for raws in (drawn, compared) if raws)
     # No comparison holds for NaN.
     if not difference <= LARGEST_DIFFERENCE:
@@ -114,19 +125,25 @@ def describe(run: Path, trained: runs.TrainedRun) -> dict[str, Any]:
         "x": describe_input(form),
         "input": to_plain(form),
         "pixel_order": permutation_order(order, form.num_steps).tolist() if order else None,  # type: ignore[union-attr]
-        "longest_training_sequence": trained.card.num_steps,
+        "steps_per_input": steps_per_input(form),
+        "longest_training_sequence": trained.card.num_steps * steps_per_input(form),
         "test_accuracy": accuracies[-1] if accuracies else None,
     }
 
 
 def describe_input(form: Format) -> str:
     """Return in words what a model takes."""
-    if isinstance(form, SeriesFormat):
-        return "numbers as in the data; the model scales them"
+    if isinstance(form, SymbolFormat):
+        return "whole numbers as in the data; the model looks up their tokens"
+    if isinstance(form, TextFormat):
+        what = "bytes of UTF-8" if form.tokens == "bytes" else "Unicode code points"
+        return f"{what}, of the text in lower case" if form.is_lowercase else what
+    what = "numbers as in the data; the model scales them"
     if isinstance(form, ImageFormat):
-        return f"pixels from 0 to 1, {'in pixel_order' if form.permutation else 'row by row'}, all channels of each"
-    what = "bytes of UTF-8" if form.tokens == "bytes" else "Unicode code points"
-    return f"{what}, of the text in lower case" if form.is_lowercase else what
+        what = f"pixels from 0 to 1, {'in pixel_order' if form.permutation else 'row by row'}, all channels of each"
+    size, gaps = form.steps_per_input, "; NaN where a value is missing" * has_mask(form)
+    joined = f"; {size} steps are one input, the last one filled with NaN" if size > 1 else ""
+    return f"{what}{gaps}{joined}"
 
 
 def require(module: str) -> Any:
@@ -135,14 +152,6 @@ def require(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise UsageError("export needs onnx and onnxruntime; pip install 'auxrnn[export]'") from error
-
-
-class Port(NamedTuple):
-    """An input or an output of a graph; a size with a name may be any."""
-
-    name: str
-    kind: type[np.generic]
-    shape: tuple[int | str, ...]
 
 
 class Graph:
@@ -170,20 +179,16 @@ class Graph:
     def close(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Any:
         """Return the whole graph."""
         helper = require("onnx.helper")
-        infos = [
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
-             for name, kind, shape in ports]
-            for ports in (inputs, outputs)
-        ]  # fmt: skip
+        infos = [[helper.make_tensor_value_info(*port) for port in ports] for ports in (inputs, outputs)]
         return helper.make_graph(self.nodes, f"{self.prefix}auxrnn", *infos, self.constants)
 
 
 def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
-    """Return the content of an ONNX file: the model of single steps, or that of whole sequences.
+    """Return the content of an ONNX file: the model of single inputs, or that of whole sequences.
 
-    Of single steps: `x` and the parts of the state; `probabilities` and the parts of the next state, in the same order.
-    A state of zeros begins a sequence. Of whole sequences: `x` and the `lengths` of its rows; what follows the end of a
-    row has no effect.
+    Of single inputs (a step, or `steps_per_input` of them): `x` and the parts of the state; `probabilities` and the
+    parts of the next state, in the same order. A state of zeros begins a sequence. Of whole sequences: `x` and the
+    `lengths` of its rows in steps; what follows the end of a row has no effect.
     """
     network, helper = copy.deepcopy(trained.network).double(), require("onnx.helper")
     assert isinstance(network, Network), "see export"
@@ -191,7 +196,8 @@ def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: 
     graph = builder.build_step() if is_step else builder.build_sequence()
     if sum(len(constant.raw_data) for constant in graph.initializer) > LARGEST_MODEL:
         raise RunError("the network is larger than the 2 GB of an ONNX file; train one with a smaller --hidden-size")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(LOOKUP, LOOKUP_OPSET)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
     values = {"kind": "step" if is_step else "sequence", **about}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in values.items() if value is not None})
     content: bytes = model.SerializeToString()
@@ -206,47 +212,57 @@ class Builder(Graph):
 
     def __init__(self, network: Network, form: Format) -> None:
         super().__init__()
-        self.network, self.form, self.cell = network, form, network.encoder.cell
+        self.network, self.form, self.cell, self.size = network, form, network.encoder.cell, steps_per_input(form)
         self.length_B = self.mask_TB1 = ""
-        self.output = Port("probabilities", np.float32, ("batch", network.classifier.output.out_features))
+        self.output: Port = "probabilities", FLOAT, ("batch", network.classifier.output.out_features)
 
     def build_step(self) -> Any:
-        """Return the graph that reads one step of each row."""
+        """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
         size = self.cell.num_layers, "batch", self.cell.output_size
-        state = [Port(name, np.float32, size) for name in ("h", "c")[: 1 + isinstance(self.cell, LSTM)]]
-        starts = [port.name for port in state]
+        starts = ["h", "c"] if isinstance(self.cell, LSTM) else ["h"]
+        state: list[Port] = [(name, FLOAT, size) for name in starts]
         if has_mean:
-            state.append(Port("total", np.float32, size[1:]))
+            state.append(("total", FLOAT, size[1:]))
         if has_mean or is_unitary:
-            state.append(Port("steps", np.int64, ("batch",)))
+            state.append(("steps", INT64, ("batch",)))
             self.add("Add", "steps", [1], outputs=["next_steps"])
         if is_unitary:
             # Before the first step comes what was learned, not zeros.
             is_begun_1B1 = self.add("Unsqueeze", self.add("Greater", "steps", [0]), [0, 2])
             starts = [self.add("Where", is_begun_1B1, "h", self.cell.initial_state(1).h_LBH)]
-        h_1BH, *ends = self._run(self.add("Unsqueeze", self._read_values("x"), [1]), *starts)
-        for port, end in zip(state, ends, strict=False):
-            self.add("Identity", end, outputs=[f"next_{port.name}"])
+        x_BT = "x" if self.size > 1 else self.add("Unsqueeze", "x", [1])
+        h_1BH, *ends = self._run(self._read_values(x_BT), *starts)
+        for (name, *_), end in zip(state, ends, strict=False):
+            self.add("Identity", end, outputs=[f"next_{name}"])
         if has_mean:
             self.add("Add", "total", self.add("Squeeze", h_1BH, [0]), outputs=["next_total"])
         self._classify(ends[0], *(["next_total", "next_steps"] if has_mean else []))
-        next_state = [port._replace(name=f"next_{port.name}") for port in state]
-        return self.close([self._input("batch"), *state], [self.output, *next_state])
+        next_state = [(f"next_{name}", kind, shape) for name, kind, shape in state]
+        axes = ("batch",) if self.size == 1 else ("batch", self.size)
+        return self.close([self._input(*axes), *state], [self.output, *next_state])
 
     def build_sequence(self) -> Any:
         """Return the graph that reads whole sequences."""
         encoding, x_BT = make_encoding(self.form), "x"
         if encoding.max_length is not None:
             x_BT = self.add("Slice", x_BT, [0], [encoding.max_length], [1])
-        x_BT = self._read_values(x_BT)
         num_rows, num_steps = (self.add("Shape", x_BT, start=axis, end=axis + 1) for axis in (0, 1))
         self.length_B = self.add("Min", "lengths", num_steps)
         if encoding.is_backward:
             x_BT = self.add("ReverseSequence", x_BT, self.length_B, batch_axis=0, time_axis=1)
-        step_T = self.add("Range", np.int64(0), self.add("Squeeze", num_steps), np.int64(1))
-        length_B1 = self.add("Unsqueeze", self.length_B, [1])
-        self.mask_TB1 = self.add("Less", self.add("Unsqueeze", step_T, [1, 2]), length_B1)
+        self.mask_TB1 = self._mark(num_steps)
+        if self.size > 1:
+            # What follows the end of a row is missing, up to the end of its last input.
+            x_BT = self.add("Where", self.add("Transpose", self.mask_TB1, perm=[1, 0, 2]), x_BT, np.float32(np.nan))
+            more = self.add("Mod", self.add("Neg", num_steps), [self.size])
+            x_BT = self.add("Pad", x_BT, self.add("Concat", [0] * 4, more, [0], axis=0), np.float32(np.nan))
+            self.length_B, num_inputs = (
+                self.add("Div", self.add("Add", steps, [self.size - 1]), [self.size])
+                for steps in (self.length_B, num_steps)
+            )
+            self.mask_TB1 = self._mark(num_inputs)
+        x_BT = self._read_values(x_BT)
         starts = []
         if isinstance(self.cell, URNN):
             shape = self.add("Concat", [1], num_rows, [1], axis=0)
@@ -257,30 +273,39 @@ class Builder(Graph):
             read_TBH = self.add("Where", self.mask_TB1, h_TBH, np.float32(0))
             means = [self.add("ReduceSum", read_TBH, [0], keepdims=0), self.length_B]
         self._classify(h_LBH, *means)
-        return self.close([self._input("batch", "steps"), Port("lengths", np.int64, ("batch",))], [self.output])
+        return self.close([self._input("batch", "steps"), ("lengths", INT64, ("batch",))], [self.output])
 
-    def _input(self, *axes: str) -> Port:
-        if isinstance(self.form, TextFormat):
-            return Port("x", np.uint8 if self.form.tokens == "bytes" else np.int64, axes)
-        size = self.form.channels if isinstance(self.form, ImageFormat) else self.form.num_channels
-        return Port("x", np.float32, (*axes, size))
+    def _input(self, *axes: str | int) -> Port:
+        is_token = isinstance(self.form, TextFormat | SymbolFormat)
+        kind = require("onnx.helper").np_dtype_to_tensor_dtype(np.dtype(raw_type(self.form)))
+        return "x", kind, axes if is_token else (*axes, count_values(self.form))
 
-    def _read_values(self, x: str) -> str:
-        """Return what the network reads of raw values, as `make_encoding` does; `x` is one step, or all of them."""
-        form = self.form
-        if isinstance(form, ImageFormat):
-            return x
+    def _mark(self, num_columns: str) -> str:
+        """Return which columns belong to each row, `[T, B, 1]`."""
+        column_T = self.add("Range", np.int64(0), self.add("Squeeze", num_columns), np.int64(1))
+        return self.add("Less", self.add("Unsqueeze", column_T, [1, 2]), self.add("Unsqueeze", self.length_B, [1]))
+
+    def _read_values(self, x_BT: str) -> str:
+        """Return the inputs that the network reads of raw values, as `make_encoding` does."""
+        form, x = self.form, x_BT
+        if isinstance(form, TextFormat | SymbolFormat):
+            if raw_type(form) == np.uint8:
+                return self.add("Cast", x, to=INT64)
+            keys, tokens = zip(*tabulate_tokens(form).items(), strict=True)
+            table = {"keys_int64s": keys, "values_int64s": tokens, "default_int64": tokens[-1]}
+            return self.add("LabelEncoder", x, outputs=["tokens"], domain=LOOKUP, **table)
         if isinstance(form, SeriesFormat):
             # In double precision: a large mean would cost single precision most of its digits.
-            centered = self.add("Sub", self.add("Cast", x, to=DOUBLE), np.array(form.mean))
+            centered = self.add("Sub", self.add("Cast", x_BT, to=DOUBLE), np.array(form.mean))
             scaled = self.add("Div", centered, np.array(form.deviation))
             clipped = self.add("Clip", scaled, np.float64(-LARGEST_INPUT), np.float64(LARGEST_INPUT))
-            return self.add("Cast", clipped, to=FLOAT)
-        if form.tokens == "bytes":
-            return self.add("Cast", x, to=INT64)
-        token_V = tabulate_tokens(form)
-        # The last token is the unknown one; -1 means the last as well.
-        return self.add("Gather", token_V, self.add("Clip", x, np.int64(-1), np.int64(len(token_V) - 1)))
+            x = self.add("Cast", clipped, to=FLOAT)
+        if self.size == 1 and not has_mask(form):
+            return x
+        is_there = self.add("Not", self.add("IsNaN", x_BT))
+        parts = [self.add("Where", is_there, x, np.float32(0)), self.add("Cast", is_there, to=FLOAT)]
+        shape = [0, -1, count_values(form) * self.size]
+        return self.add("Concat", *(self.add("Reshape", one, shape) for one in parts[: 1 + has_mask(form)]), axis=2)
 
     def _run(self, x_BT: str, h_LBH: str = "", c_LBH: str = "") -> list[str]:
         """Run all layers from a state, or from zeros; return the outputs of the top one, and the parts of the state."""
@@ -300,17 +325,17 @@ class Builder(Graph):
     def _run_operator(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
         cell = self.cell
         assert isinstance(cell, LSTM | GRU | IRNN), "another cell needs a method of its own"
-        operator, num_parts = OPERATORS[type(cell)], 1 + isinstance(cell, LSTM)
+        (operator, gates, more), num_parts = OPERATORS[type(cell)], 1 + isinstance(cell, LSTM)
         bias_hh_G = cell.bias_hh[layer] if isinstance(cell, GRU) else torch.zeros_like(input_map.bias_G)
         weight_GI, bias_G, weight_GH, bias_hh_G = (
-            torch.cat([part.chunk(len(operator.gates))[gate] for gate in operator.gates])
+            torch.cat([part.chunk(len(gates))[gate] for gate in gates])
             for part in (*input_map, cell.weight_hh[layer], bias_hh_G)
         )
         weights = weight_GI[None], weight_GH[None], torch.cat([bias_G, bias_hh_G])[None]
         lengths = self.length_B and self.add("Cast", self.length_B, to=INT32)
         outputs = [f"{name}_{layer}" for name in ("outputs", "h", "c")][: 1 + num_parts]
-        options = {"hidden_size": cell.hidden_size, **operator.options}
-        self.add(operator.name, x_TBI, *weights, lengths, *start[:num_parts], outputs=outputs, **options)
+        options = {"outputs": outputs, "hidden_size": cell.hidden_size, **more}
+        self.add(operator, x_TBI, *weights, lengths, *start[:num_parts], **options)
         return [self.add("Squeeze", outputs[0], [1]), *outputs[1:]]
 
     def _run_urnn(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
@@ -332,11 +357,11 @@ class Builder(Graph):
         turned_BR = body.add("Mul", sum_BR, body.add("Concat", scale_BH, scale_BH, axis=1))
         body.add("Where", is_read, turned_BR, z, outputs=[next_z])
         body.add("Identity", next_z, outputs=[h])
-        ports = [Port(name, np.float64, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
+        ports = [(name, DOUBLE, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
         # A body reads the constants of the graph around it.
         self.constants += body.constants
         body.constants.clear()
-        graph = body.close([*ports[:2], Port(is_read, np.bool_, ("rows", 1))], ports[2:])
+        graph = body.close([*ports[:2], (is_read, BOOL, ("rows", 1))], ports[2:])
         v_TBR = self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
         z_BR, v_TBR = (self.add("Cast", one, to=DOUBLE) for one in (self.add("Squeeze", start[0], [0]), v_TBR))
         outputs, mask_TB1 = [f"last_{layer}", f"outputs_{layer}"], self.mask_TB1 or np.ones((1, 1, 1), dtype=bool)
@@ -354,29 +379,41 @@ class Builder(Graph):
         if head.hidden is not None:
             x_BF = self.add("Relu", self.add("Gemm", x_BF, head.hidden.weight, head.hidden.bias, transB=1))
         logits_BC = self.add("Gemm", x_BF, head.output.weight, head.output.bias, transB=1)
-        self.add("Softmax", logits_BC, axis=1, outputs=[self.output.name])
+        self.add("Softmax", logits_BC, axis=1, outputs=[self.output[0]])
 
 
-def tabulate_tokens(form: TextFormat) -> Array:
-    """Return the token of each code point up to the last known one, and once that of all others."""
-    code_V = np.arange(NUM_CODE_POINTS)
-    if form.is_lowercase:
-        code_V = np.array([ord(chr(code).lower()[0]) for code in code_V])
-    token_V = make_encoding(form).encode(code_V)
-    return token_V[: np.flatnonzero(token_V < form.vocabulary_size - 1).max(initial=-1) + 2]
+def raw_type(form: Format) -> type[np.generic]:
+    """Return the type of the values that a model takes."""
+    if isinstance(form, TextFormat):
+        return np.uint8 if form.tokens == "bytes" else np.int64
+    return np.int64 if isinstance(form, SymbolFormat) else np.float32
+
+
+def tabulate_tokens(form: TextFormat | SymbolFormat) -> dict[int, int]:
+    """Return the token of each code point or symbol that a network knows and, last, of one that it does not know."""
+    known = form.symbols or () if isinstance(form, SymbolFormat) else map(ord, form.alphabet or "")
+    table = {int(key): token for token, key in enumerate(known)}
+    unknown_token = len(table)
+    if isinstance(form, TextFormat) and form.is_lowercase:
+        lower = {code: ord(chr(code).lower()[0]) for code in range(NUM_CODE_POINTS)}
+        table = {code: table[small] for code, small in lower.items() if small in table}
+    return table | {next(key for key in itertools.count() if key not in table): unknown_token}
 
 
 def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generator) -> list[Array]:
-    """Draw raw sequences: numbers on the scale of the data, pixels, bytes, or characters and one unknown one."""
+    """Draw raw sequences: numbers on the scale of the data and gaps, pixels, or tokens and others."""
     if isinstance(form, ImageFormat):
         return [rng.random((length, form.channels), dtype=np.float32) for length in lengths]
     if isinstance(form, SeriesFormat):
         scale = np.array(form.mean), np.array(form.deviation)
-        return [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
-    if form.tokens == "bytes":
+        raws = [rng.normal(*scale, (length, form.num_channels)).astype(np.float32) for length in lengths]
+        share = 0.2 if form.has_mask else 0
+        return [np.where(rng.random(raw.shape) < share, np.float32(np.nan), raw) for raw in raws]
+    if raw_type(form) is np.uint8:
         return [rng.integers(256, size=length, dtype=np.uint8) for length in lengths]
-    known = [*map(ord, form.alphabet or ""), NUM_CODE_POINTS - 1]
-    return [rng.choice(np.array(known), length) for length in lengths]
+    table = tabulate_tokens(form)
+    drawn = [*table, next(key for key in itertools.count() if key not in table)]
+    return [rng.choice(drawn, length) for length in lengths]
 
 
 def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
@@ -385,31 +422,40 @@ def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raw
     Ours are computed in double precision, so that only their rounding counts. Whole sequences are read as one batch,
     and the first one alone.
     """
-    network, runtime = copy.deepcopy(trained.network).double(), require("onnxruntime")
-    encoding, row_N = make_encoding(trained.card.format), np.arange(len(raws))
-    length_N = np.array([len(raw) for raw in raws])
-    x_NT = np.zeros((len(raws), length_N.max(), *raws[0].shape[1:]), raws[0].dtype)
-    for row, raw in enumerate(raws):
-        x_NT[row, : len(raw)] = raw
-    split = Split(Flat(np.concatenate(raws), np.r_[0, length_N.cumsum()]), row_N, row_N, encoding)
-    batch = to_batch(split)
-    precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
-    ours_NC = predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
+    network, runtime, form = copy.deepcopy(trained.network).double(), require("onnxruntime"), trained.card.format
+
+    def answer(raws: Sequence[Array]) -> Array:
+        batch = to_batch(make_split(raws, form))
+        precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
+        return predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
+
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     sessions = {kind: runtime.InferenceSession(content, options) for kind, content in contents.items()}
-    whole = sessions["sequence"]
-    pairs = [(whole.run(None, {"x": x_NT, "lengths": length_N})[0], ours_NC)]
-    pairs.append((whole.run(None, {"x": raws[0][None], "lengths": length_N[:1]})[0], ours_NC[:1]))
+    whole, length_N, ours_NC = sessions["sequence"], np.array([len(raw) for raw in raws]), answer(raws)
+    x_NT = pad_sequence([torch.tensor(raw) for raw in raws], batch_first=True).numpy()
+    pairs = [
+        (whole.run(None, {"x": x_NT, "lengths": length_N})[0], ours_NC),
+        (whole.run(None, {"x": raws[0][None], "lengths": length_N[:1]})[0], ours_NC[:1]),
+    ]
     if "step" in sessions:
-        x_NT = x_NT[:, : min(length_N.min(), MOST_SINGLE_STEPS)]
-        stream, encoded_NT = Stream(network, len(raws)), encoding.encode(x_NT)
+        longest = make_encoding(form).max_length or MOST_STEPS
+        num_steps = min(*length_N, longest, MOST_INPUTS * steps_per_input(form))
+        raws = [raw[:num_steps] for raw in raws]
         state = begin(sessions["step"], len(raws))
-        for step in range(x_NT.shape[1]):
-            theirs_NC, *values = sessions["step"].run(None, {"x": x_NT[:, step]} | state)
+        for x_B in np.stack([to_inputs(raw, form) for raw in raws], axis=1):
+            theirs_NC, *values = sessions["step"].run(None, {"x": x_B} | state)
             state = dict(zip(state, values, strict=True))
-            pairs.append((theirs_NC, stream.step(encoded_NT[:, step : step + 1]).numpy()))
+        pairs.append((theirs_NC, answer(raws)))
     return float(np.max([np.abs(theirs_NC - ours_NC).max() for theirs_NC, ours_NC in pairs]))
+
+
+def to_inputs(raw: Array, form: Format) -> Array:
+    """Return a raw sequence as the inputs of a model of single ones."""
+    if (size := steps_per_input(form)) == 1:
+        return raw
+    filled_TD = np.pad(raw, ((0, -len(raw) % size), (0, 0)), constant_values=np.nan)
+    return filled_TD.reshape(-1, size, raw.shape[1])
 
 
 def begin(session: Any, num_rows: int) -> dict[str, Array]:
@@ -430,7 +476,4 @@ def _take_sequences(run: Path, trained: runs.TrainedRun) -> list[Array]:
         return []
     ends = np.minimum(begin_N1[1:], begin_N1[:-1] + MOST_STEPS)
     raws = [np.asarray(value_K[begin_N1[row] : ends[row]]) for row in rows[:NUM_COMPARED]]
-    if isinstance(form, ImageFormat):
-        return [to_unit(raw) for raw in raws]
-    is_text = isinstance(form, TextFormat) and form.tokens == "characters"
-    return [raw.astype(np.int64) for raw in raws] if is_text else raws
+    return [to_unit(raw) if isinstance(form, ImageFormat) else raw.astype(raw_type(form)) for raw in raws]

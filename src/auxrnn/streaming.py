@@ -13,7 +13,17 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from auxrnn.bptt import CHUNK
-from auxrnn.data.formats import Format, TextFormat, count_values, find_bad, has_mask, make_encoding, to_numbers
+from auxrnn.data.formats import (
+    Format,
+    SymbolFormat,
+    TextFormat,
+    count_values,
+    find_bad,
+    has_mask,
+    make_encoding,
+    to_numbers,
+    to_symbols,
+)
 from auxrnn.data.images import ImageFormat, to_pixels, to_unit
 from auxrnn.data.sequences import Array
 from auxrnn.errors import RunError, UsageError
@@ -21,7 +31,7 @@ from auxrnn.kernels.lstm import Packed, can_run
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
-from auxrnn.structs import LARGEST_INPUT, RNNState, StateQuery, Steps
+from auxrnn.structs import LARGEST_INPUT, RNNState, Steps
 
 
 class Stream:
@@ -39,7 +49,7 @@ class Stream:
         self._num_sequences = num_sequences
         embedding = network.encoder.embedding
         self._is_token = isinstance(embedding, TokenEmbedding)
-        self._step_shape = () if isinstance(embedding, TokenEmbedding) else (embedding.input_size,)
+        self._step_shape: tuple[int, ...] = () if isinstance(embedding, TokenEmbedding) else (embedding.input_size,)
         self._dtype = torch.long if self._is_token else network.classifier.output.weight.dtype
         self._num_classes = network.classifier.output.out_features
         # Each its own tensor: they are updated in place.
@@ -99,26 +109,15 @@ class Stream:
 
     @torch.inference_mode()
     def _step_in_torch(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
-        if self._network.readout == "mean":
-            return self._step_with_mean(x_BS)
-        row_B = torch.arange(self._num_sequences, device=x_BS.device)
-        query = StateQuery(row_B, torch.full_like(row_B, x_BS.shape[1]))
-        state = self._network.encoder.states_at(x_BS, self._state, query)
-        self._keep(state)
-        return self._network.classify(state).softmax(dim=1)
-
-    def _step_with_mean(self, x_BS: Tensor) -> Float[Tensor, "B C"]:
         for part_BS in torch.split(x_BS, CHUNK, dim=1):
             h_BSH, state = self._network.encoder(part_BS, self._state)
             self._total_BH += h_BSH.sum(dim=1)
-            self._keep(state)
+            for tensor_LBH, moved_LBH in zip(self._state, state, strict=True):
+                tensor_LBH.copy_(moved_LBH)
         self._num_steps_B += x_BS.shape[1]
         mean_BH = self._total_BH / self._num_steps_B.clamp(min=1)[:, None]
-        return self._network.classify(self._state, mean_BH=mean_BH).softmax(dim=1)
-
-    def _keep(self, state: RNNState) -> None:
-        for tensor_LBH, moved_LBH in zip(self._state, state, strict=True):
-            tensor_LBH.copy_(moved_LBH)
+        has_mean = self._network.readout == "mean"
+        return self._network.classify(self._state, mean_BH=mean_BH if has_mean else None).softmax(dim=1)
 
 
 class RawStream:
@@ -136,8 +135,9 @@ class RawStream:
         """What each probability is of."""
         self._stream, self._form, self._num_sequences = Stream(network, num_sequences), form, num_sequences
         self._encoding, self._num_read = make_encoding(form), 0
-        shape = () if isinstance(form, TextFormat) else (count_values(form),)
-        self._pending_BS: Array = np.zeros((num_sequences, 0, *shape), np.float32 if shape else np.int64)
+        self._pending_BS: Array = np.zeros((num_sequences, 0), np.int64)
+        if not isinstance(form, TextFormat | SymbolFormat):
+            self._pending_BS = np.zeros((num_sequences, 0, count_values(form)), np.float32)
         self._answer_BC: Float[Tensor, "B C"] | None = None
 
     def step(self, values: ArrayLike | Sequence[str]) -> Float[Tensor, "B C"] | None:
@@ -145,8 +145,8 @@ class RawStream:
 
         None where they complete no input; beyond `--max-length` nothing is read, and the answer stays. A step of one
         sequence is its channels `[D]` (or a number, of one channel), several are `[S, D]`; of several sequences a step
-        is `[B, D]`, and several are `[B, S, D]`. NaN is missing. Of a text, give a piece; of several, one of equal
-        length for each. Pixels are whole numbers from 0 to 255 or floats from 0 to 1, in the order of reading.
+        is `[B, D]`, and several are `[B, S, D]`; symbols have no `D`. NaN is missing. Of a text, give a piece; of
+        several, one of equal length for each. Pixels are whole numbers from 0 to 255 or floats from 0 to 1, as read.
         """
         value_BS, longest = to_steps(values, self._form, self._num_sequences), self._encoding.max_length
         if longest is not None:
@@ -187,23 +187,33 @@ class RawStream:
 
 
 def to_steps(values: ArrayLike | Sequence[str], form: Format, num_rows: int) -> Array:
-    """Return raw values as `[B, S]` of a text and `[B, S, D]` of anything else, see `RawStream.step`."""
+    """Return raw values as `[B, S]` of texts and symbols and `[B, S, D]` of anything else, see `RawStream.step`."""
     if isinstance(form, TextFormat):
         return _to_characters(values, form, num_rows)
-    step_BSD = to_unit(to_pixels(values)) if isinstance(form, ImageFormat) else to_numbers(values)
+    if isinstance(form, SymbolFormat):
+        symbol = to_symbols(values)
+        return _arrange(symbol if symbol.ndim == 3 else symbol[..., None], num_rows, 1)[:, :, 0]
     size = count_values(form)
+    is_image = isinstance(form, ImageFormat)
+    step_BSD = _arrange(to_unit(to_pixels(values)) if is_image else to_numbers(values), num_rows, size)
+    if is_image and not ((step_BSD >= 0) & (step_BSD <= 1)).all():
+        raise UsageError("a pixel is a whole number from 0 to 255 or a float from 0 to 1; scale them")
+    if len(found_I := find_bad(step_BSD.reshape(-1, size), may_miss=has_mask(form))):
+        cure = "fill it in; networks trained on gaps read NaN, but never infinity"
+        raise UsageError(f"a step holds {step_BSD.reshape(-1, size)[tuple(found_I)]:.3g}; {cure}")
+    return step_BSD
+
+
+def _arrange(values: Array, num_rows: int, size: int) -> Array:
+    """Return steps as `[B, S, D]`."""
+    step_BSD = values
     if step_BSD.ndim < 2:
         step_BSD = step_BSD.reshape((-1, 1) if size == 1 else (1, -1))
     if step_BSD.ndim == 2:
         step_BSD = step_BSD[None] if num_rows == 1 else step_BSD[:, None]
     if step_BSD.ndim != 3 or step_BSD.shape[::2] != (num_rows, size):
-        found = f"steps of shape {list(np.shape(values))} do not fit this stream"
+        found = f"steps of shape {list(values.shape)} do not fit this stream"
         raise UsageError(f"{found}; give [{num_rows}, steps, {size}]")
-    if isinstance(form, ImageFormat) and not ((step_BSD >= 0) & (step_BSD <= 1)).all():
-        raise UsageError("a pixel is a whole number from 0 to 255 or a float from 0 to 1; scale them")
-    if len(found_I := find_bad(step_BSD.reshape(-1, size), may_miss=has_mask(form))):
-        cure = "fill it in; networks trained on gaps read NaN, but never infinity"
-        raise UsageError(f"a step holds {step_BSD.reshape(-1, size)[tuple(found_I)]:.3g}; {cure}")
     return step_BSD
 
 
@@ -215,19 +225,22 @@ def _to_characters(values: Any, form: TextFormat, num_rows: int) -> Array:
     return np.stack(rows)
 
 
-def read_steps(lines: Iterable[str], input_size: int, *, may_miss: bool = False) -> Iterator[list[float] | None]:
-    """Yield the vectors that lines of text hold, and None where an empty line ends a sequence.
+def read_steps(lines: Iterable[str], form: Format) -> Iterator[list[float] | None]:
+    """Yield the values that lines of text hold, and None where an empty line ends a sequence.
 
-    Where values may be missing, nan and ? stand for them.
+    Where values may be missing, nan and ? stand for them. Symbols stay whole numbers.
     """
+    input_size, may_miss = count_values(form), has_mask(form)
+    kind: Any = np.int64 if isinstance(form, SymbolFormat) else float
     for number, line in enumerate(lines, start=1):
         words = line.replace(",", " ").split()
         try:
-            values = [math.nan if may_miss and word == "?" else float(word) for word in words]
-        except ValueError:
+            values = [math.nan if may_miss and word == "?" else kind(word) for word in words]
+        except (ValueError, OverflowError):
             values = [math.inf]
         if not all(math.isfinite(value) or (may_miss and math.isnan(value)) for value in values):
-            raise RunError(f"line {number} is not numbers: {line.strip()[:40]!r}")
+            what = "numbers" if kind is float else "a whole number, as in the training data"
+            raise RunError(f"line {number} is not {what}: {line.strip()[:40]!r}")
         if any(abs(value) > LARGEST_INPUT for value in values):
             raise RunError(f"line {number} holds a number beyond {LARGEST_INPUT:g}: {line.strip()[:40]!r}")
         if values and len(values) != input_size:

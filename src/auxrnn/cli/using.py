@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
 from auxrnn.cli.evaluating import BATCH_SIZE, CheckpointOption, RunFolder, WeightsOption, say_skipped, say_weights
-from auxrnn.errors import RunError, UsageError
+from auxrnn.errors import UsageError
 from auxrnn.files import printable
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _predict_stream(trained: "TrainedRun", *, is_json: bool) -> None:
 
 def _read_stream(form: "Format") -> "Iterator[ArrayLike | None]":
     """Yield the steps on standard input, and None where a sequence ends."""
-    from auxrnn.data.formats import SymbolFormat, TextFormat, count_values, has_mask
+    from auxrnn.data.formats import TextFormat
     from auxrnn.streaming import read_steps
 
     # A picture by mistake is no text, and gets its sentence.
@@ -143,7 +143,4 @@ def _read_stream(form: "Format") -> "Iterator[ArrayLike | None]":
             yield from form.to_values(line.rstrip("\n"))[:, None, None]
             yield None
         return
-    for values in read_steps(lines, count_values(form), may_miss=has_mask(form)):
-        if values is not None and isinstance(form, SymbolFormat) and not values[0].is_integer():
-            raise RunError(f"{values[0]} is no whole number; give one symbol a line, as in the training data")
-        yield values
+    yield from read_steps(lines, form)

@@ -377,6 +377,17 @@ def to_numbers(x: object) -> Float32[np.ndarray, "..."]:
         raise UsageError("these are not numbers; give arrays of them, and NaN for what is missing") from error
 
 
+def to_symbols(x: object) -> Int64[np.ndarray, "..."]:
+    """Return an array of whole numbers as the cache keeps them."""
+    try:
+        symbols = np.atleast_1d(np.asarray(x))
+    except ValueError:
+        symbols = np.array("rows of different lengths")
+    if symbols.dtype.kind not in "biu":
+        raise UsageError("these are not whole numbers of 64 bits; give arrays of them, one number for each step")
+    return symbols.astype(np.int64)
+
+
 def _adopt_scale(form: SeriesFormat, other: SeriesFormat) -> SeriesFormat:
     if form.sample_rate and other.sample_rate and form.sample_rate != other.sample_rate:
         found = f"the data has {form.sample_rate:,} samples a second, and that of --init-from {other.sample_rate:,}"

@@ -20,6 +20,7 @@ from auxrnn.data.examples import Example, Part, Problems
 from auxrnn.data.folders import PICTURE_SUFFIXES
 from auxrnn.data.formats import (
     Format,
+    SymbolFormat,
     TextFormat,
     check_numbers,
     count_channels,
@@ -27,6 +28,7 @@ from auxrnn.data.formats import (
     has_mask,
     make_encoding,
     to_numbers,
+    to_symbols,
 )
 from auxrnn.data.images import ImageFormat, to_pixels, to_sequences
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, read_labels
@@ -132,7 +134,7 @@ def _arrange(examples: Iterable[Example], form: Format) -> Iterator[Example]:
 def _to_inputs(examples: Sequence[Example], form: Format, labels: Labels | None) -> Inputs:
     number_of = {} if labels is None else {name: number for number, name in enumerate(labels.class_names)}
     label_N = np.array([number_of.get(example.label or "", NO_LABEL) for example in examples], dtype=np.int64)
-    split = _to_split([example.value_T for example in examples], form)._replace(label_N=label_N)
+    split = make_split([example.value_T for example in examples], form)._replace(label_N=label_N)
     return Inputs(split, tuple(example.place for example in examples))
 
 
@@ -151,7 +153,7 @@ def to_split(x: Any, form: Format, *, lengths: ArrayLike | None = None) -> Split
             raise UsageError(f"lengths are not {len(x):,} whole numbers; give one for each sequence")
         rows = (_to_values(row, end, form) for row, end in zip(x, ends, strict=True))
         examples = (Example(value_T, None, f"sequence {number}") for number, value_T in enumerate(rows))
-        return _to_split([example.value_T for example in _check(examples, form, Problems())], form)
+        return make_split([example.value_T for example in _check(examples, form, Problems())], form)
     except RunError as error:
         raise UsageError(str(error)) from error
 
@@ -162,7 +164,8 @@ def _to_values(row: Any, length: int | None, form: Format) -> Array:
             raise UsageError(f"a sequence is a {type(row).__name__}; this network reads texts, so give a list of str")
         value_T: Array = form.to_values(row)
     else:
-        value_T, size = to_numbers(row), count_values(form)
+        value_T = to_symbols(row) if isinstance(form, SymbolFormat) else to_numbers(row)
+        size = count_values(form)
         value_T = value_T[:, None] if value_T.ndim == 1 and size == 1 else value_T
         if value_T.ndim != 2 or value_T.shape[1] != size:
             found = f"a sequence has the shape {list(value_T.shape)}, and this network reads {count_channels(size)}"
@@ -171,7 +174,7 @@ def _to_values(row: Any, length: int | None, form: Format) -> Array:
         raise UsageError(f"a sequence of {len(value_T)} steps has the length {length}; give one from 1 on")
     if not len(value_T):
         raise UsageError("a sequence is empty; leave it out")
-    return value_T[:length]
+    return value_T[:length, 0] if isinstance(form, SymbolFormat) else value_T[:length]
 
 
 def _check(examples: Iterable[Example], form: Format, problems: Problems) -> Iterator[Example]:
@@ -187,7 +190,8 @@ def _image_split(x_NTD: Float32[np.ndarray, "N T D"], form: ImageFormat) -> Spli
     return from_array(x_NTD, unlabeled)._replace(encoding=make_encoding(form))
 
 
-def _to_split(values: Sequence[Array], form: Format) -> Split:
+def make_split(values: Sequence[Array], form: Format) -> Split:
+    """Return sequences of values as they are kept, without labels."""
     begins = np.cumsum([0, *map(len, values)], dtype=np.int64)
     rows = np.arange(len(values))
     return Split(Flat(np.concatenate(values), begins), rows, np.full_like(rows, NO_LABEL), make_encoding(form))
