@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auxrnn import runs
@@ -54,6 +54,7 @@ def read_at_once(network, x_BT):
 
 
 @pytest.mark.parametrize("kind", ["vectors", "double", "tokens", "words", "mean"])
+@settings(max_examples=25)
 @given(cuts=st.sets(st.integers(1, T - 1)), seed=st.integers(0, 9))
 def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, cuts, seed):
     torch.manual_seed(seed)

@@ -51,9 +51,9 @@ from auxrnn.structs import LARGEST_INPUT
 from auxrnn.training.evaluate import predict_probabilities
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
-OPSET, LOOKUP_OPSET, IR_VERSION = 17, 2, 8
-LOOKUP = "ai.onnx.ml"
-"""Where ONNX keeps the operator that looks up tokens."""
+LOOKUP, IR_VERSION = "ai.onnx.ml", 8
+OPSETS = {"": 17, LOOKUP: 2}
+"""Versions of ONNX's own operators, and of those beside it, one of which looks up tokens."""
 LARGEST_MODEL = 2**31 - 2**24
 """Bytes of weights: a protobuf message ends at 2 GB."""
 LARGEST_DIFFERENCE = 1e-5
@@ -196,7 +196,7 @@ def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: 
     graph = builder.build_step() if is_step else builder.build_sequence()
     if sum(len(constant.raw_data) for constant in graph.initializer) > LARGEST_MODEL:
         raise RunError("the network is larger than the 2 GB of an ONNX file; train one with a smaller --hidden-size")
-    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(LOOKUP, LOOKUP_OPSET)]
+    opsets = [helper.make_opsetid(domain, OPSETS[domain]) for domain in sorted({node.domain for node in graph.node})]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
     values = {"kind": "step" if is_step else "sequence", **about}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in values.items() if value is not None})
