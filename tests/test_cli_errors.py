@@ -185,7 +185,7 @@ def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path,
 
 def test_a_segment_longer_than_the_data_is_clipped_and_said_so_in_one_line(tmp_path):
     result = train(tmp_path / "run", *TWO_AND_TWO, "--image-size", "4", "--segment-length", "600")
-    (line,) = [line for line in result.err.splitlines() if "clipped" in line]
+    (line,) = [line for line in result.err.splitlines() if "longer than the data" in line]
     assert line == "--segment-length is 600, longer than the data: 15 steps are taken"
 
 

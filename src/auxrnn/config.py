@@ -200,7 +200,7 @@ class BaselineConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentConfig:
-    """How many segments carry an auxiliary loss, how long each is and where it lies ."""
+    """How many segments carry an auxiliary loss, how long each is and where it lies."""
 
     num_segments: int = 1
     """Segments of each sequence that are reconstructed or predicted in an update."""
@@ -501,9 +501,11 @@ def _load_toml(path: Path) -> dict[str, Any]:
 
 def name_fields(sentence: str, *, like: str) -> str:
     """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
-    names = "|".join(name for name in FIELDS if name != "data")
-    field_name = rf"(?<!\S)({names})(?= is | are | and | or | has |;|$)"
-    return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
+    # A name of one word may also be an English one, as in "DATA is missing; ...".
+    single = "|".join(name for name in FIELDS if "_" not in name and name != "data")
+    several = "|".join(name for name in FIELDS if "_" in name)
+    field_name = rf"(?<!\S)(?:({several})(?![^\s;])|({single})(?= is ))"
+    return re.sub(field_name, lambda match: like.format(match[0].replace("_", "-")), sentence)
 
 
 def _convert_all(values: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
