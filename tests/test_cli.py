@@ -143,6 +143,20 @@ def test_the_help_of_every_command_carries_an_example_and_defaults(command):
     assert "--json  " in text or command in ("data", "board")
 
 
+def test_commands_and_options_stand_where_a_newcomer_looks_for_them():
+    used = re.findall(r"^│ ([a-z]+)  ", call("--help").out.partition("Before training")[0], re.MULTILINE)
+    assert used == ["train", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export"]
+    panels = re.split(r"^╭─ (.*?) ─+╮$", call("train", "--help").out, flags=re.MULTILINE)[1:]
+    options = {
+        title: re.findall(r"^│[ *]+(--[a-z-]+)", text, re.MULTILINE)
+        for title, text in zip(panels[::2], panels[1::2], strict=True)
+    }
+    assert options["Start here"][:4] == ["--out", "--minutes", "--model", "--objective"]
+    assert {"--sample-rate", "--steps-per-input", "--missing"} <= set(options["Data"])
+    assert options["Tables"][:2] == ["--text-column", "--label-column"]
+    assert {"--unlabeled", "--labels-per-class"} <= set(options["Few labels, and splits"])
+
+
 def test_the_usage_line_names_the_words_that_a_command_takes():
     assert call("predict", "--help").out.startswith("Usage: auxrnn predict [OPTIONS] RUN FILES...\n\nShow classes")
     assert call("reproduce", "--help").out.startswith("Usage: auxrnn reproduce [OPTIONS] [NAMES...]\n\n")
