@@ -6,7 +6,7 @@ from sklearn.model_selection import train_test_split
 from auxrnn import AuxRNNClassifier
 
 X, y = load_digits(return_X_y=True)  # 1797 sequences of 64 steps
-X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
 classifier = AuxRNNClassifier(
     objective="reconstruct",
     supervised_window=16,

@@ -34,6 +34,7 @@ COMMANDS = [name for name in cli.app if not name.startswith("-")]
 FROM_FILE = {
     "data": "mnist", "data_dir": "a", "image_size": 9, "permutation": "a", "train_examples": 9, "length": 9,
     "test_data": "a", "unlabeled": "a", "enlarge_to": 9, "text_column": "a", "label_column": "a", "tokens": "bytes",
+    "series_column": "a", "time_column": "a", "value_columns": "a", "channels_first": True,
     "sample_rate": 9, "label_pattern": "{label}-9",
     "alphabet_size": 9, "max_length": 9, "steps_per_input": 9, "missing": "refuse",
     "read_backward": True, "label_fraction": 0.1, "test_fraction": 0.1,
@@ -50,6 +51,7 @@ FROM_FILE = {
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
     "test_data": "b", "unlabeled": "b", "enlarge_to": 8, "text_column": "b", "label_column": "b",
+    "series_column": "b", "time_column": "b", "value_columns": "b", "channels_first": False,
     "tokens": "characters", "sample_rate": 8, "label_pattern": "{label}-8",
     "alphabet_size": 8, "max_length": 8, "steps_per_input": 8, "missing": "mask",
     "read_backward": False, "labels_per_class": 8,
@@ -138,7 +140,21 @@ def test_the_help_of_every_command_carries_an_example_and_defaults(command):
     assert result.err == ""
     assert re.search(rf"^Examples:\n(.*\n)*? .*auxrnn {command}\b", text, re.MULTILINE)
     assert "ARGS" not in usage
-    assert "--json  " in text or command == "data"
+    assert "--json  " in text or command in ("data", "board")
+
+
+def test_commands_and_options_stand_where_a_newcomer_looks_for_them():
+    used = re.findall(r"^│ ([a-z]+)  ", call("--help").out.partition("Before training")[0], re.MULTILINE)
+    assert used == ["train", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export"]
+    panels = re.split(r"^╭─ (.*?) ─+╮$", call("train", "--help").out, flags=re.MULTILINE)[1:]
+    options = {
+        title: re.findall(r"^│[ *]+(--[a-z-]+)", text, re.MULTILINE)
+        for title, text in zip(panels[::2], panels[1::2], strict=True)
+    }
+    assert options["Start here"][:4] == ["--out", "--minutes", "--model", "--objective"]
+    assert {"--sample-rate", "--steps-per-input", "--missing"} <= set(options["Data"])
+    assert options["Tables"][:2] == ["--text-column", "--label-column"]
+    assert {"--unlabeled", "--labels-per-class"} <= set(options["Few labels, and splits"])
 
 
 def test_the_usage_line_names_the_words_that_a_command_takes():
@@ -287,8 +303,9 @@ def test_info_prints_a_single_object_with_versions_and_the_folder_of_the_data(mo
 def test_evaluate_prints_a_single_object_whose_numbers_agree(finished, words, num_examples):
     found = assert_one_object(call("evaluate", finished[0], "--json", *words))
     measures = {"accuracy", "balanced_accuracy", "macro_f1", "loss"}
-    others = {"weights", "examples", "confusion", "recall", "accuracy_interval", "calibration_error", "worst"}
-    assert found.keys() == measures | others
+    others = {"weights", "examples", "confusion", "recall", "accuracy_interval", "worst"}
+    calibration = {"calibration_error", "calibration_error_before", "temperature"}
+    assert found.keys() == measures | others | calibration
     confusion_CC = np.array(found["confusion"])
     assert confusion_CC.sum() == found["examples"] == num_examples
     assert found["accuracy"] == pytest.approx(100 * confusion_CC.trace() / num_examples)
@@ -311,8 +328,9 @@ def test_evaluate_gives_what_training_measured_last(finished):
 def test_evaluate_prints_a_row_for_each_class_for_people(finished):
     text = call("evaluate", finished[0]).out
     scores = r"accuracy [\d.]+ % \(95 % interval [\d.]+ to [\d.]+\)   360 examples\n"
-    others = r"balanced [\d.]+ %   macro F1 [\d.]+ %   loss [\d.]+   calibration error [\d.]+ %\n"
-    assert re.match(scores + others, text)
+    others = r"balanced [\d.]+ %   macro F1 [\d.]+ %   loss [\d.]+   calibration error [\d.]+ %"
+    without = r" \([\d.]+ % without the temperature of [\d.]+\)\n"
+    assert re.match(scores + others + without, text)
     assert re.findall(r"^ (\d)  ", text, re.MULTILINE) == list("0123456789")
 
 

@@ -90,6 +90,17 @@ def assert_refused(words, code, *parts, folder):
         (["digits", "--supervised-window", "-1"], ["--supervised-window is -1", "must be 0, a number of steps"]),
         (["digits", "--auxiliary-window=-7"], ["--auxiliary-window is -7", "must be 0, a number of steps"]),
         (["digits", "--segment-length", "0"], ["--segment-length is 0", "at least 1"]),
+        (["digits", "--steps-per-input", "0"], ["--steps-per-input is 0", "at least 1"]),
+        (["digits", "--sample-rate", "8k"], ["--sample-rate is '8k'", "a whole number"]),
+        (["digits", "--sample-rate", "8000"], ["--sample-rate has no effect on digits"]),
+        (["digits", "--label-pattern", "*"], ["--label-pattern is '*'", "it must have {label} in it once"]),
+        (["digits", "--missing", "drop"], ["--missing is 'drop'", "'mask' or 'refuse'"]),
+        (["digits", "--class-weight", "equal"], ["--class-weight is 'equal'", "'none' or 'balanced'"]),
+        (["digits", "--labels-per-class", "0"], ["--labels-per-class is 0", "at least 1"]),
+        (
+            ["digits", "--labels-per-class", "1", "--label-fraction", "0.5"],
+            ["--label-fraction and --labels-per-class", "one of them"],
+        ),
         (["digits", "--lr", "0"], ["--lr is 0.0", "above 0"]),
         (["digits", "--lr", "1e39"], ["--lr is 1e+39", "at most 1e+38"]),
         (["digits", "--lr", "nan"], ["--lr is nan", "above 0"]),
@@ -185,7 +196,7 @@ def test_a_data_file_that_is_missing_and_cannot_be_downloaded_is_named(tmp_path,
 
 def test_a_segment_longer_than_the_data_is_clipped_and_said_so_in_one_line(tmp_path):
     result = train(tmp_path / "run", *TWO_AND_TWO, "--image-size", "4", "--segment-length", "600")
-    (line,) = [line for line in result.err.splitlines() if "clipped" in line]
+    (line,) = [line for line in result.err.splitlines() if "longer than the data" in line]
     assert line == "--segment-length is 600, longer than the data: 15 steps are taken"
 
 

@@ -62,8 +62,8 @@ class DataConfig:
     image_size: int | None = None
     """Side in pixels that images are downsampled to; your own images of any size become squares of it."""
     enlarge_to: int | None = None
-    """Add seeded crops of the training images until there are this many (stanford_dogs: 150000 is about what
-    Trinh et al. trained on)."""
+    """Add random crops of the training images until there are this many (stanford_dogs: 150000 is about what the paper
+    trained on)."""
     length: int | None = None
     """Steps of a synthetic task (adding, recall, needle; default: 200)."""
     permutation: str = "auxrnn-1"
@@ -100,12 +100,12 @@ class DataConfig:
     """Neighboring steps of a series or an image that become one wider input: k times fewer inputs, which cost less.
     Windows and segments then count inputs."""
     missing: Literal["mask", "refuse"] = "mask"
-    """Values of a series that are missing (NaN, or ? in a .ts file). mask: take the mean of their channel, and give the
-    network one more channel for each that says what was there; refuse: stop at the first."""
+    """What happens to values that are missing in a series (NaN, an empty cell, ? in a .ts file). mask: they take the
+    mean of their channel, and one more channel for each says what was there; refuse: stop at the first."""
     read_backward: bool = False
     """Read texts from their end, as the char-CNN's authors do (Zhang et al., 2015)."""
     train_examples: int | None = None
-    """Train on a seeded, stratified subset of this many examples."""
+    """Train on this many examples only, drawn with the same share of each class."""
     label_fraction: float = 1.0
     """Part of the training examples that keep their label; the others only help in pretraining."""
     labels_per_class: int | None = None
@@ -137,7 +137,7 @@ class ModelConfig:
     """Which network, and its sizes."""
 
     model: ModelName = DEFAULT_MODEL
-    """System to train, with its published settings as the defaults of all options: see `auxrnn models`."""
+    """Network to train, which also sets the defaults of the other options: see `auxrnn models`."""
     hidden_size: int = 128
     """Units of the main network and of the decoder; width of an attention model."""
     num_layers: int = 1
@@ -200,10 +200,10 @@ class BaselineConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentConfig:
-    """How many segments carry an auxiliary loss, how long each is and where it lies ."""
+    """How many segments carry an auxiliary loss, how long each is and where it lies."""
 
     num_segments: int = 1
-    """Segments of each sequence that are reconstructed or predicted in an update."""
+    """Segments of each sequence that are reconstructed or predicted in one update."""
     segment_length: Window | Auto = 600
     """Steps of each segment, fewer where the sequence is shorter. full: all of it. auto: half of it, at most 75."""
     placement: Placement = "past_future"
@@ -224,11 +224,12 @@ class ObjectiveConfig:
     """The auxiliary loss, and how far back each loss may reach."""
 
     objective: Objective | Auto = "reconstruct"
-    """Auxiliary loss: none, reconstruct (r-LSTM) or predict (p-LSTM); with another --model, none unless it is asked
-    for. auto: reconstruct, and with a budget in minutes only if it beats none on the validation split."""
+    """Auxiliary loss, which teaches the network to remember and needs no labels: reconstruct what was read (r-LSTM),
+    predict what comes (p-LSTM), or none, as with any other --model unless it is asked for. auto: reconstruct, and with
+    a budget in minutes only if it beats none on the validation split."""
     supervised_window: Window | Auto = 300
-    """Last steps of a sequence that the gradient of the classification loss reaches; full is back-propagation through
-    all of it. auto: full up to 1,000 steps or where the time allows it, else 300."""
+    """How many of a sequence's last steps labels train the network through (truncated back-propagation): fewer take
+    less memory and time; full: all of them. auto: full up to 1,000 steps or where the time allows it, else 300."""
     auxiliary_window: Window | Auto = 300
     """Steps that the gradient of the auxiliary loss goes back in the main network: from where a reconstruction starts;
     for predict it is cut every so many steps. full cuts nothing. auto: as --segment-length."""
@@ -315,7 +316,7 @@ class RunConfig:
     init_from: Path | None = None
     """Start from the networks of this run (a new head where the classes differ)."""
     seed: int = 0
-    """Seed of every draw: weights, order of the data, anchors, sampling, drop-connect."""
+    """Number that all random draws depend on: the same seed gives the same run."""
     threads: int | None = None
     """Processor threads, settled at the start and used again by resume (default: all); other models than the LSTM may
     round differently with another number."""
@@ -501,9 +502,11 @@ def _load_toml(path: Path) -> dict[str, Any]:
 
 def name_fields(sentence: str, *, like: str) -> str:
     """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
-    names = "|".join(name for name in FIELDS if name != "data")
-    field_name = rf"(?<!\S)({names})(?= is | are | and | or | has |;|$)"
-    return re.sub(field_name, lambda match: like.format(match[1].replace("_", "-")), sentence)
+    # A name of one word may also be an English one, as in "DATA is missing; ...".
+    single = "|".join(name for name in FIELDS if "_" not in name and name != "data")
+    several = "|".join(name for name in FIELDS if "_" in name)
+    field_name = rf"(?<!\S)(?:({several})(?![^\s;])|({single})(?= is ))"
+    return re.sub(field_name, lambda match: like.format(match[0].replace("_", "-")), sentence)
 
 
 def _convert_all(values: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

@@ -63,8 +63,13 @@ PANELS = {
 }
 for number, (kind, title) in enumerate(PANELS.items(), start=1):
     Parameter(name="*", group=Group(title, sort_key=number))(kind)
-
-
+OF_DATA = {
+    "Tables": {"text_column", "label_column", "series_column", "time_column", "value_columns"},
+    "Few labels, and splits": {
+        "unlabeled", "label_fraction", "labels_per_class", "train_examples", "test_fraction", "validation_fraction"
+    },
+}  # fmt: skip
+"""Panels of their own for some of the options of the data."""
 START = ("data", "out", "minutes", "model", "objective", "hidden_size", "supervised_window", "test_data", "seed")
 """What most trainings need: these options come first in the help, before the panels of all others."""
 
@@ -93,10 +98,15 @@ class Help(DefaultFormatter):
             self.starts = None
             self(console, options, first)
             self.shown = {name for entry in first.entries for name in _names(entry)}
-        left_out = self.hidden | self.shown
-        entries = [self._change(entry) for entry in panel.entries if not left_out & set(_names(entry))]
-        if entries:
-            super().__call__(console, options, panel.copy(entries=entries))
+        left_out, panels = self.hidden | self.shown, dict[str, list[Any]]()
+        apart = OF_DATA if panel.title == PANELS[configs.DataConfig] else {}
+        for entry in panel.entries:
+            names = set(_names(entry))
+            title = next((title for title, apart_names in apart.items() if names & apart_names), str(panel.title))
+            if not left_out & names:
+                panels.setdefault(title, []).append(self._change(entry))
+        for title, entries in panels.items():
+            super().__call__(console, options, panel.copy(title=title, entries=entries))
 
     def _change(self, entry: "HelpEntry") -> "HelpEntry":
         # A docstring has the line ends of the source.
@@ -118,18 +128,16 @@ def _names(entry: "HelpEntry") -> list[str]:
 
 app = App(
     name="auxrnn",
-    help="Classify very long sequences with recurrent networks that learn to remember through auxiliary losses, with"
-    " short back-propagation (Trinh et al., 2018).",
+    help="Train recurrent networks to classify sequences: sounds, sensor series, texts, images pixel by pixel. They may"
+    " be very long, have gaps and few labels (Trinh et al., 2018).",
     help_epilogue="""\
 Examples:
   auxrnn demo
-  auxrnn train mnist --config mnist14 --out runs/first
-  auxrnn train mnist --model transformer --out runs/second
-  auxrnn evaluate runs/first
-  auxrnn predict runs/first digit.png
-  auxrnn data check reviews.csv
-  auxrnn train reviews.csv --out runs/reviews
-  auxrnn reproduce table2 --scale smoke
+  auxrnn data check sounds/
+  auxrnn train sounds/ --steps-per-input 16 --out runs/sounds
+  auxrnn evaluate runs/sounds
+  auxrnn predict runs/sounds new.wav
+  auxrnn show runs/sounds
 
 `auxrnn COMMAND --help` explains a command and its options.""",
     help_format="plaintext",
@@ -140,6 +148,8 @@ Examples:
     group_commands=Group("Help", sort_key=9),
     default_parameter=Parameter(allow_repeating=True),
 )
+IN_USE = ("train", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export")
+"""The commands of the first panel, in the order in which one needs them."""
 USE, PREPARE = Group("Train and use", sort_key=0), Group("Before training", sort_key=1)
 PAPER, MACHINE = Group("The paper", sort_key=2), Group("This machine", sort_key=3)
 
@@ -163,7 +173,7 @@ def command(
             help_epilogue=f"Examples:\n{textwrap.indent(textwrap.dedent(examples), '  ')}",
             usage=f"Usage: auxrnn {name} [OPTIONS] {words}" if words else None,
             group=panel,
-            sort_key=len(list(parent)),
+            sort_key=IN_USE.index(name) if panel is USE else len(list(parent)),
             config=(_refuse_odd_numbers, _add_layers) if has_layers else _refuse_odd_numbers,
         )
         return function

@@ -78,6 +78,8 @@ def train(
         auxrnn train photos/ --image-size 32             images in photos/CLASS/*.jpg
         auxrnn train reviews.csv --label-column stars    also .tsv, .jsonl, .parquet
         auxrnn train reviews.csv --tokens bytes          the same, byte by byte
+        auxrnn train sounds/ --steps-per-input 16        audio in sounds/CLASS/*.wav
+        auxrnn train walks.csv                           numbers: wide or long table
         auxrnn train data.npz                            x [N, T] or [N, T, D], and y
         auxrnn train Heartbeat_TRAIN.ts                  time series (UCR/UEA)
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
