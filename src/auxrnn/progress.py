@@ -87,10 +87,13 @@ def describe_scores(scores: dict[str, float]) -> str:
 
 def describe_seconds(seconds: float) -> str:
     """Return a span of time as a person would say it."""
+    if seconds < 1.5:
+        return "a second"
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} hours"
-    return f"{seconds / 86400:.0f} days"
+    days = seconds / 86400
+    return f"{days:.0f} days" if days < 730 else f"{days / 365:,.0f} years"
