@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxrnn import export, runs
+from auxrnn import export, saved
 from auxrnn.build import build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
 from auxrnn.data.formats import SeriesFormat, TextFormat, make_encoding
@@ -19,7 +19,7 @@ from auxrnn.data.sequences import Flat, Split, in_order
 from auxrnn.errors import RunError, UsageError
 from auxrnn.export import begin, build_model, draw_sequences
 from auxrnn.streaming import Stream
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 from command import TWO_AND_TWO, call, files_below, train
 from own_data import write_csv
 
@@ -55,12 +55,12 @@ def make_run(model, form, **options):
         segments=SegmentConfig(segment_length=5),
         loss=ObjectiveConfig(objective=objective, auxiliary_window=5),
     )
-    card = runs.ModelCard(("one", "two", "three"), form, 20, None)
+    card = saved.ModelCard(("one", "two", "three"), form, 20, None)
     network = build_network(config, card.spec)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return runs.TrainedRun(config, card, network)
+    return saved.TrainedRun(config, card, network)
 
 
 def open_model(trained, *, is_step, about=None):
@@ -82,7 +82,7 @@ def predict(trained, raws):
     begin_N1 = np.r_[0, np.cumsum([len(raw) for raw in raws])]
     row_N = np.arange(len(raws))
     split = Split(Flat(np.concatenate(raws), begin_N1), row_N, row_N, make_encoding(trained.card.format))
-    return predict_probabilities(trained.network, in_order(split, len(raws))).numpy()
+    return predict_logits(trained.network, in_order(split, len(raws))).softmax(dim=1).numpy()
 
 
 def assert_sequences_agree(trained, *, lengths=LENGTHS):

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.formats import NUM_CODE_POINTS, Format, SeriesFormat, TextFormat, make_encoding, to_plain
 from auxrnn.data.images import ImageFormat, permutation_order, to_unit
@@ -35,7 +35,7 @@ from auxrnn.models.network import Network
 from auxrnn.report.records import read_events
 from auxrnn.streaming import Stream
 from auxrnn.structs import LARGEST_INPUT
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
 OPSET, IR_VERSION = 17, 8
@@ -74,7 +74,7 @@ class Export(NamedTuple):
     """Test sequences that were compared, beside random ones."""
 
 
-def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
+def export(run: Path, trained: saved.TrainedRun, file: Path) -> Export:
     """Write the model of whole sequences to `file`, and that of single steps beside it, named `-step`.
 
     Both are first compared with our own answers; if one differs, nothing is written. A network that reads texts from
@@ -101,7 +101,7 @@ def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
     return Export(tuple(targets.values()), difference, len(compared))
 
 
-def describe(run: Path, trained: runs.TrainedRun) -> dict[str, Any]:
+def describe(run: Path, trained: saved.TrainedRun) -> dict[str, Any]:
     """Return what a user of the models must know, as plain values."""
     form = trained.card.format
     results = [event for event in read_events(run) if event.get("weights", "final") == trained.weights]
@@ -178,7 +178,7 @@ class Graph:
         return helper.make_graph(self.nodes, f"{self.prefix}auxrnn", *infos, self.constants)
 
 
-def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
+def build_model(trained: saved.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
     """Return the content of an ONNX file: the model of single steps, or that of whole sequences.
 
     Of single steps: `x` and the parts of the state; `probabilities` and the parts of the next state, in the same order.
@@ -379,7 +379,7 @@ def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generato
     return [rng.choice(np.array(known), length) for length in lengths]
 
 
-def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
+def find_difference(trained: saved.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
     """Return how far the probabilities of models are from ours on raw sequences, at most.
 
     Ours are computed in double precision, so that only their rounding counts. Whole sequences are read as one batch,
@@ -394,7 +394,7 @@ def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raw
     split = Split(Flat(np.concatenate(raws), np.r_[0, length_N.cumsum()]), row_N, row_N, encoding)
     batch = to_batch(split)
     precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
-    ours_NC = predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
+    ours_NC = predict_logits(network, [batch._replace(x_BT=precise_BT)]).softmax(dim=1).numpy()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     sessions = {kind: runtime.InferenceSession(content, options) for kind, content in contents.items()}
@@ -419,7 +419,7 @@ def begin(session: Any, num_rows: int) -> dict[str, Array]:
     return {one.name: np.zeros([num_rows if n == "batch" else n for n in one.shape], kinds[one.type]) for one in parts}
 
 
-def _take_sequences(run: Path, trained: runs.TrainedRun) -> list[Array]:
+def _take_sequences(run: Path, trained: saved.TrainedRun) -> list[Array]:
     """Return the beginnings of some test sequences of a run, as a model takes them; none where its data is gone."""
     data, form = trained.config.data, trained.card.format
     try:

@@ -26,7 +26,7 @@ from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training import optimizers
 from auxrnn.training.calibration import fit_temperature
-from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_logits
+from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_split
 from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
@@ -285,9 +285,8 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
 
 
 def _calibrate(session: Session, held_out: Split) -> float:
-    ordered = held_out.select(by_length(held_out))
-    logits_NC = predict_logits(session.network, in_order(ordered, session.batches.batch_size))
-    return fit_temperature(logits_NC, torch.from_numpy(ordered.label_N), smoothing=2 / (ordered.num_examples + 2))
+    logits_NC = predict_split(session.network, held_out, batch_size=session.batches.batch_size)
+    return fit_temperature(logits_NC, torch.from_numpy(held_out.label_N), smoothing=2 / (held_out.num_examples + 2))
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
