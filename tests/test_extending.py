@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from auxrnn import files, saved
+from auxrnn import files, runs, saved
 from auxrnn.files import read_sums
 from command import TINY, call, train
 from own_data import write_csv

@@ -45,7 +45,7 @@ from auxrnn.data.formats import SeriesFormat, count_channels, kind_of, make_enco
 from auxrnn.data.sequences import NO_LABEL, Flat, Split
 from auxrnn.data.splits import divide
 from auxrnn.errors import UsageError
-from auxrnn.files import read_checked, reading
+from auxrnn.files import read_checked, read_sums, reading
 from auxrnn.planning import plan
 from auxrnn.presets import LEARNING, METHOD, ModelName, find_recipe
 from auxrnn.progress import show_training
@@ -178,7 +178,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         weight = {"class_weight": None if values["class_weight"] == "none" else values["class_weight"]}
         loaded = cls(**{name: values[name] for name in cls().get_params() if name in values} | weight)
         file, kept = Path(path) / f"{ESTIMATOR}.json", {"classes": run.card.class_names, "n_features_in": None}
-        if file.exists():
+        if file.exists() or file.name in read_sums(file.parent):
             with reading(file):
                 kept = json.loads(read_checked(file))
         loaded.run_, loaded.network_, loaded.history_ = run, run.network, []
