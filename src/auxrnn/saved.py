@@ -153,13 +153,12 @@ def _read_checkpoint(folder: Path, config: RunConfig, weights: Weights | None) -
     has_labels = phases[min(position["phase_index"], len(phases) - 1)].is_supervised
     phase = "training" if has_labels else "pretraining, which learns no labels"
     logger.info("the newest checkpoint is of update %s of %s", f"{position['step']:,}", phase)
-    best = {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}
+    best = checkpoint.weights("best")
     if weights == "best" and not best:
         raise UsageError(f"{folder} has no best weights in its checkpoint; --weights final takes the newest")
     if best and weights != "final":
         return Stored("best", path, best)
-    tensors = {name[8:]: one for name, one in checkpoint.tensors.items() if name.startswith("network.")}
-    return Stored("final", path, tensors)
+    return Stored("final", path, checkpoint.weights("network"))
 
 
 def is_finished(folder: Path) -> bool:

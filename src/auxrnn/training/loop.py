@@ -325,12 +325,11 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     position = Position(**values | {"meter": Meter(**values["meter"])})
     if position.best_accuracy is not None:
         session.best = _find_best(session, checkpoint)
-    names = session.network.state_dict()
     try:
         # These two lines only ask whether phase and best weights fit; the third takes the weights.
         _ = session.phases[position.phase_index]
-        session.network.load_state_dict(session.best or names)
-        session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
+        session.network.load_state_dict(session.best or session.network.state_dict())
+        session.network.load_state_dict(checkpoint.weights("network"))
         optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     except (RuntimeError, LookupError) as error:
         # Possible in run folders of earlier versions, which have no checksums.
@@ -344,7 +343,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
 
 
 def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
-    if best := {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}:
+    if best := checkpoint.weights("best"):
         return best
     # Earlier versions kept them in a file of their own, which was replaced again and again.
     assert session.folder is not None
