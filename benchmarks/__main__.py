@@ -10,6 +10,7 @@ from typing import Any
 
 from auxrnn import runs
 from auxrnn.config import DataConfig, RunConfig
+from auxrnn.environment import describe_environment
 from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.heap import restart_with_large_pages
@@ -102,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write(path: Path, record: Record) -> None:
-    environment = runs.describe_environment(runs.settle(RunConfig(data=DataConfig(data="digits"))))
+    environment = describe_environment(runs.settle(RunConfig(data=DataConfig(data="digits"))))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_aside(path, json.dumps(record | {"environment": environment}, indent=1) + "\n")
 

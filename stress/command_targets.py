@@ -23,7 +23,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from auxrnn import cli, planning, runs
+from auxrnn import cli, planning, runs, saved
 from auxrnn.cli import commands
 from auxrnn.config import FIELDS, read_file
 from auxrnn.errors import RunError, UsageError
@@ -90,7 +90,7 @@ def command_targets(folder: Path) -> Targets:
         "toml": Target(45_000, _make_toml, partial(_use_toml, base)),
         "flags": Target(8_000, _make_flags, partial(_use_flags, base)),
         "read json": Target(50_000, partial(_make_any_json, base), partial(_read_json, base)),
-        "weights": Target(6_000, partial(_make_weights, base), partial(_use_run, base, runs.FINAL)),
+        "weights": Target(6_000, partial(_make_weights, base), partial(_use_run, base, saved.FINAL)),
         "checkpoints": Target(15_000, partial(_make_checkpoint, base), partial(_use_checkpoint, base)),
         **of_run,
     }
@@ -134,7 +134,7 @@ class Workshop:
 def _make_old(folder: Path) -> None:
     """Let a run be of an earlier version, without checksums: otherwise nothing but these would be tested."""
     (folder / SUMS).unlink()
-    config = folder / runs.CONFIG
+    config = folder / saved.CONFIG
     config.write_text(json.dumps(json.loads(config.read_bytes()) | {"format": 2}))
 
 
@@ -212,7 +212,7 @@ def _use_stream(base: Workshop, content: bytes) -> None:
 
 def _load_network(name: str) -> Any:
     if name not in NETWORKS:
-        NETWORKS[name] = runs.load_run(f"run-{name}").network
+        NETWORKS[name] = saved.load_run(f"run-{name}").network
     return NETWORKS[name]
 
 
@@ -353,14 +353,14 @@ def _use_run(base: Workshop, name: str, content: bytes) -> None:
     shutil.rmtree("copy", ignore_errors=True)
     shutil.copytree(f"run-{run.decode()}", "copy")
     folder = Path("copy")
-    if name == runs.FINAL:
+    if name == saved.FINAL:
         (folder / loop.BEST).unlink(missing_ok=True)
     (folder / name).write_bytes(changed)
     words = rng.choice(USES)
-    if name != runs.FINAL and rng.random() < 0.4:
+    if name != saved.FINAL and rng.random() < 0.4:
         words = ["resume", "copy", "--json"]
         if rng.random() < 0.7:
-            (folder / runs.FINAL).unlink()
+            (folder / saved.FINAL).unlink()
     _check_command([word.replace("NEW", NEW[run.decode()]) for word in words])
 
 
@@ -381,7 +381,7 @@ def _read_json(base: Workshop, content: bytes) -> None:
     folder.mkdir(exist_ok=True)
     for name in ("config.json", "model.json", "metrics.jsonl"):
         (folder / name).write_bytes(content)
-    reads: tuple[Callable[[Path], object], ...] = (runs.read_config, runs.read_card, read_events)
+    reads: tuple[Callable[[Path], object], ...] = (saved.read_config, saved.read_card, read_events)
     for read in reads:
         try:
             read(folder)
@@ -392,7 +392,7 @@ def _read_json(base: Workshop, content: bytes) -> None:
 def _make_weights(base: Workshop, rng: Random) -> bytes:
     base.enter()
     run = rng.choice([*RUNS])
-    content = Path(f"run-{run}", runs.FINAL).read_bytes()
+    content = Path(f"run-{run}", saved.FINAL).read_bytes()
     changed = mutate(rng, [content], WEIGHT_TOKENS) if rng.random() < 0.4 else _change_tensors(rng, content)
     return f"{run}\n".encode() + changed
 
@@ -455,7 +455,7 @@ def _use_checkpoint(base: Workshop, content: bytes) -> None:
     newest = record.newest_path(copy / "checkpoints")
     assert newest is not None
     newest.with_suffix(suffix.decode()).write_bytes(content)
-    (copy / runs.FINAL).unlink()
+    (copy / saved.FINAL).unlink()
     if rng.random() < 0.85:
         record.load_newest(copy / "checkpoints")
     else:

@@ -30,7 +30,7 @@ import safetensors.torch
 
 from auxrnn import cli
 from auxrnn.errors import RunError, UsageError
-from auxrnn.runs import load_run
+from auxrnn.saved import load_run
 from stress import forks
 from stress.contents import describe, find_differences
 from stress.kinds import train_words, write_data

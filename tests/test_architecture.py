@@ -21,7 +21,7 @@ ALLOWED_BESIDE_BPTT = {
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/calibration.py": ({"requires_grad_", "enable_grad"}, "the slope of a loss in the temperature alone"),
-    "runs.py": ({"no_grad"}, "a temperature is divided into trained weights in place"),
+    "saved.py": ({"no_grad"}, "a temperature is divided into trained weights in place"),
     "training/optimizers.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),
     "bench.py": ({"no_grad", "inference_mode"}, "what is timed without a graph, on all sides"),
     "findings.py": ({"inference_mode"}, "pages of finished runs need no graph"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxrnn import Stream, runs
+from auxrnn import Stream, runs, saved
 from auxrnn.data.formats import make_encoding
 from auxrnn.data.sequences import from_array, in_order
 from auxrnn.errors import RunError
@@ -32,8 +32,8 @@ def result_of(folder):
 
 
 def load_uncalibrated(folder):
-    trained = runs.load_run(folder)
-    runs.calibrate(trained.network, 1 / trained.temperature)
+    trained = saved.load_run(folder)
+    saved.calibrate(trained.network, 1 / trained.temperature)
     return trained.network
 
 
@@ -46,7 +46,7 @@ def test_the_temperature_is_that_of_the_whole_validation_split(folder):
     assert split.num_examples > 1000, "only a part of it is evaluated"
     smoothing = 2 / (split.num_examples + 2)
     expected = fit_temperature(logits_of(network, split), torch.from_numpy(split.label_N), smoothing=smoothing)
-    trained = runs.load_run(folder)
+    trained = saved.load_run(folder)
     assert (trained.weights, trained.temperature) == ("best", result["temperature"])
     assert trained.temperature == pytest.approx(expected, rel=1e-3)
     assert abs(trained.temperature - 1) > 0.05
@@ -54,7 +54,7 @@ def test_the_temperature_is_that_of_the_whole_validation_split(folder):
 
 
 def test_it_changes_no_answer_and_lowers_the_loss(folder):
-    split, trained = runs.load_split(folder, "validation"), runs.load_run(folder)
+    split, trained = runs.load_split(folder, "validation"), saved.load_run(folder)
     before, after = logits_of(load_uncalibrated(folder), split), logits_of(trained.network, split)
     assert torch.equal(before.argmax(dim=1), after.argmax(dim=1))
     torch.testing.assert_close(after, before / trained.temperature)
@@ -66,7 +66,8 @@ def test_it_changes_no_answer_and_lowers_the_loss(folder):
 def test_the_recorded_losses_are_those_before_it(folder):
     split, result = runs.load_split(folder, "test"), result_of(folder)
     before, after = (
-        evaluate(network, in_order(split, 64)) for network in (load_uncalibrated(folder), runs.load_run(folder).network)
+        evaluate(network, in_order(split, 64))
+        for network in (load_uncalibrated(folder), saved.load_run(folder).network)
     )
     assert result["test_loss"] == pytest.approx(before.loss, rel=1e-4)
     assert result["test_loss"] != pytest.approx(after.loss, rel=1e-4)
@@ -74,7 +75,7 @@ def test_the_recorded_losses_are_those_before_it(folder):
 
 
 def test_predictions_and_streams_are_calibrated(folder, tmp_path):
-    trained, rng = runs.load_run(folder), np.random.default_rng(0)
+    trained, rng = saved.load_run(folder), np.random.default_rng(0)
     x_NTD = 1000 + 10 * rng.standard_normal((3, 12, 2)).astype(np.float32)
     encoding = make_encoding(trained.card.format)
     split = from_array(x_NTD, np.zeros(3, dtype=np.int64))._replace(encoding=encoding)
@@ -88,9 +89,9 @@ def test_predictions_and_streams_are_calibrated(folder, tmp_path):
 
 
 def test_final_weights_are_not_calibrated_and_neither_is_a_run_without_a_validation_split(folder, tmp_path):
-    assert runs.load_run(folder, weights="final").temperature == 1
+    assert saved.load_run(folder, weights="final").temperature == 1
     train(tmp_path / "run", "--train-steps", "1", "--pretrain-steps", "0")
-    assert runs.load_run(tmp_path / "run").temperature == 1
+    assert saved.load_run(tmp_path / "run").temperature == 1
 
 
 def test_a_temperature_that_was_changed_is_refused(folder, tmp_path):
@@ -100,5 +101,5 @@ def test_a_temperature_that_was_changed_is_refused(folder, tmp_path):
     assert content.count(found) == 1
     best.write_bytes(content.replace(found, found[:-1] + (b"1" if found[-1:] != b"1" else b"2")))
     with pytest.raises(RunError, match=r"model-best\.safetensors is missing, damaged or edited"):
-        runs.load_run(folder)
+        saved.load_run(folder)
     best.write_bytes(content)

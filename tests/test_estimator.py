@@ -217,9 +217,11 @@ def test_what_is_saved_predicts_the_same_from_python_and_from_the_command_line(d
     assert load_run(tmp_path / "kept").card.class_names == ("0", "1", "2")
     with pytest.raises(UsageError, match="already holds a run"):
         classifier.save(tmp_path / "kept")
-    (tmp_path / "kept" / "estimator.json").write_text("[]")
-    with pytest.raises(RunError, match=r"estimator\.json is missing, damaged or edited"):
-        AuxRNNClassifier.load(tmp_path / "kept")
+    file = tmp_path / "kept" / "estimator.json"
+    for damage in (lambda: file.write_text("[]"), file.unlink):
+        damage()
+        with pytest.raises(RunError, match=r"estimator\.json is missing, damaged or edited"):
+            AuxRNNClassifier.load(tmp_path / "kept")
 
 
 def test_a_run_of_the_command_line_becomes_an_estimator(tmp_path):

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 import auxrnn
-from auxrnn import runs
-from auxrnn.cli.evaluating import Answers, _print, _print_confusion
+from auxrnn import runs, saved
+from auxrnn.cli.evaluating import Answers, _describe, _print, _print_confusion
 from auxrnn.data.formats import TextFormat
 from auxrnn.training.evaluate import Evaluation, predict_split
 from command import TINY, TWO_AND_TWO, call, train
@@ -84,7 +84,7 @@ def refuse(code, *words):
 
 def confusion_of(run, path, labels):
     answers = json.loads(call("predict", run, path, "--json").out)["predictions"]
-    names = runs.load_run(run).card.class_names
+    names = saved.load_run(run).card.class_names
     found = np.zeros((len(names), len(names)), int)
     for label, answer in zip(labels, answers, strict=True):
         found[names.index(label), names.index(answer["class"])] += 1
@@ -200,7 +200,7 @@ def test_the_worst_answers_are_wrong_and_the_surest_come_first(digits):
     assert len(worst) == 7
     assert all(row["true"] != row["answer"] for row in worst)
     assert [row["probability"] for row in worst] == sorted((row["probability"] for row in worst), reverse=True)
-    split, card = runs.load_split(digits, "test"), runs.load_run(digits).card
+    split, card = runs.load_split(digits, "test"), saved.load_run(digits).card
     for row in worst:
         number = int(re.fullmatch(r"test\[(\d+)\]", row["place"])[1])
         assert card.class_names[split.label_N[number]] == row["true"]
@@ -220,21 +220,15 @@ def test_the_worst_texts_show_how_they_begin(texts, tmp_path):
         assert lines[number - 1].startswith(f'"{row["text"]}')
 
 
-def test_the_interval_of_the_accuracy_is_wilsons():
-    # Published values for 95 %: 8 of 10, 0 of 10 and 10 of 10.
-    for right, low, high in ((8, 49.02, 94.33), (0, 0.0, 27.75), (10, 72.25, 100.0)):
-        evaluation = Evaluation(0.0, torch.tensor([[right, 10 - right], [0, 0]]))
-        assert evaluation.accuracy_interval == pytest.approx((low, high), abs=0.01)
-
-
 def test_the_calibration_error_is_shown_with_and_without_the_temperature_of_a_run(digits, capsys):
-    trained = runs.load_run(digits)
+    trained = saved.load_run(digits)
     logits_NC = torch.nn.functional.one_hot(torch.arange(20) % 10, 10) * 3.0
     label_N = torch.cat([torch.arange(10), torch.zeros(10, dtype=torch.long)])
     answers = Answers([""] * 20, [""] * 20, label_N, logits_NC)
     evaluation = Evaluation(1.0, torch.eye(10, dtype=torch.long))
     for temperature, parts in ((1.0, 1), (2.0, 2)):
-        _print(trained._replace(temperature=temperature), answers, evaluation, 0)
+        found = _describe(trained._replace(temperature=temperature), answers, evaluation, 0)
+        _print(found, trained.card.class_names)
         shown = re.findall(r"([\d.]+) %", capsys.readouterr().out.partition("calibration error ")[2].split("\n")[0])
         probability = torch.softmax(logits_NC[0].double() * torch.tensor([[1.0], [temperature]]), dim=1).max(dim=1)[0]
         expected = [f"{100 * abs(float(one) - 0.55):.2f}" for one in probability]
@@ -245,7 +239,8 @@ def test_the_calibration_error_is_shown_with_and_without_the_temperature_of_a_ru
 def test_the_confusion_table_is_readable_at_80_columns(num_classes, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"a rather long name of class number {number}" for number in range(num_classes)]
-    _print_confusion(names, Evaluation(0.0, torch.eye(num_classes, dtype=torch.long) * 123))
+    confusion = (torch.eye(num_classes, dtype=torch.long) * 123).tolist()
+    _print_confusion(names, confusion, [100.0] * num_classes)
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
@@ -317,7 +312,7 @@ def test_the_best_weights_of_a_checkpoint_are_those_of_the_best_evaluation(unfin
 
 
 def test_the_newest_checkpoint_of_a_finished_run_holds_its_weights(digits):
-    whole, newest = auxrnn.load_run(digits), runs.load_run(digits, checkpoint="latest")
+    whole, newest = auxrnn.load_run(digits), saved.load_run(digits, checkpoint="latest")
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, newest.network.state_dict()[name])
     assert "has no best weights" in refuse(2, "evaluate", digits, "--checkpoint", "latest", "--weights", "best")
@@ -332,13 +327,13 @@ def test_a_run_without_a_checkpoint_says_so(digits, tmp_path):
 def test_texts_in_bytes_begin_as_they_are_read(tmp_path):
     path = write_csv(tmp_path / "data.csv")
     assert call("train", path, "--tokens", "bytes", *few_rows(), *ONE, "--out", tmp_path / "run").code == 0
-    assert isinstance(runs.load_run(tmp_path / "run").card.format, TextFormat)
+    assert isinstance(saved.load_run(tmp_path / "run").card.format, TextFormat)
     result = evaluate(tmp_path / "run", path, "--worst", "1")
     assert set(result["worst"][0]["text"]) <= set("abcxyz .")
 
 
 def test_answers_come_in_the_order_of_the_sequences_whatever_their_lengths(texts):
-    trained, split = runs.load_run(texts[0]), runs.load_split(texts[0], "train")
+    trained, split = saved.load_run(texts[0]), runs.load_split(texts[0], "train")
     assert len(set(split.length_N.tolist())) > 5
     together = predict_split(trained.network, split, batch_size=4)
     alone = [predict_split(trained.network, split.select(np.array([row])), batch_size=1) for row in range(10)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from auxrnn import export, runs
+from auxrnn import export, saved
 from auxrnn.build import build_network
 from auxrnn.config import DataConfig, ModelConfig, ObjectiveConfig, RunConfig, SegmentConfig
 from auxrnn.data.formats import SeriesFormat, SymbolFormat, TextFormat, make_encoding, steps_per_input
@@ -20,7 +20,7 @@ from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError, UsageError
 from auxrnn.export import begin, build_model, draw_sequences, to_inputs
 from auxrnn.streaming import RawStream, Stream
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 from command import TWO_AND_TWO, call, files_below, train
 from own_data import write_csv
 
@@ -62,12 +62,12 @@ def make_run(model, form, **options):
         segments=SegmentConfig(segment_length=5),
         loss=ObjectiveConfig(objective=objective, auxiliary_window=5),
     )
-    card = runs.ModelCard(("one", "two", "three"), form, 20, None)
+    card = saved.ModelCard(("one", "two", "three"), form, 20, None)
     network = build_network(config, card.spec)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return runs.TrainedRun(config, card, network)
+    return saved.TrainedRun(config, card, network)
 
 
 def open_model(trained, *, is_step, about=None):
@@ -87,7 +87,7 @@ def pad(raws, *, filler=0):
 def predict(trained, raws):
     """Give our own probabilities, as `auxrnn predict` computes them."""
     split = make_split(raws, trained.card.format)
-    return predict_probabilities(trained.network, in_order(split, len(raws))).numpy()
+    return predict_logits(trained.network, in_order(split, len(raws))).softmax(dim=1).numpy()
 
 
 def assert_sequences_agree(trained, *, lengths=LENGTHS):
@@ -258,7 +258,7 @@ def test_integers_and_joined_steps_with_gaps_are_exported_compared_and_told(kind
     assert "(random sequences and 8 of the test split)" in result.err
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     (theirs_NC,) = session.run(None, {"x": x_NT, "lengths": np.full(60, 11)})
-    np.testing.assert_allclose(theirs_NC, runs.load_run(tmp_path / "run").predict_proba(x_NT), **CLOSE)
+    np.testing.assert_allclose(theirs_NC, saved.load_run(tmp_path / "run").predict_proba(x_NT), **CLOSE)
     for name in ("model", "model-step"):
         about = read_about(tmp_path / f"{name}.onnx")
         assert about | facts == about

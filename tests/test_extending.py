@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from auxrnn import files, runs
+from auxrnn import files, runs, saved
 from auxrnn.files import read_sums
 from command import TINY, call, train
 from own_data import write_csv
@@ -45,7 +45,7 @@ def test_a_finished_run_trained_on_at_a_rate_without_a_plan_ends_as_one_of_that_
     result = extend(tmp_path / "short", 7)
     assert weights_of(tmp_path / "short") == weights_of(tmp_path / "long")
     assert MAY_DIFFER not in result.err
-    assert runs.read_config(tmp_path / "short").schedule.train_steps == 7
+    assert saved.read_config(tmp_path / "short").schedule.train_steps == 7
     assert last_step(tmp_path / "short") == 7
     assert call("evaluate", tmp_path / "short").code == 0
     assert call("resume", tmp_path / "short").code == 0
@@ -70,7 +70,7 @@ def test_pretraining_alone_is_followed_by_training_with_labels(tmp_path):
 def test_a_length_in_epochs_becomes_one_in_updates(tmp_path):
     train(tmp_path / "run", *STEADY, "--train-epochs", "1")
     extend(tmp_path / "run", 5)
-    schedule = runs.read_config(tmp_path / "run").schedule
+    schedule = saved.read_config(tmp_path / "run").schedule
     assert (schedule.train_steps, schedule.train_epochs) == (5, None)
     assert last_step(tmp_path / "run") == 5
 
@@ -123,8 +123,8 @@ def test_a_kill_at_any_write_leaves_a_run_that_can_be_used_and_trained_to_the_en
             except Killed:
                 pass
         assert call("evaluate", folder, "--checkpoint", "latest").code == 0, number
-        config = runs.read_config(folder)
-        if runs.is_finished(folder):
+        config = saved.read_config(folder)
+        if saved.is_finished(folder):
             assert config.schedule.train_steps == 3
             assert call("evaluate", folder).code == 0, number
         again = shutil.copytree(folder, tmp_path / f"again{number}")
@@ -135,7 +135,7 @@ def test_a_kill_at_any_write_leaves_a_run_that_can_be_used_and_trained_to_the_en
         if weights_of(again) != weights_of(whole):
             extend(folder, 6)
             assert weights_of(folder) == weights_of(whole), number
-        assert not [name for name in read_sums(again) if name.endswith(".next")] or runs.is_finished(folder)
+        assert not [name for name in read_sums(again) if name.endswith(".next")] or saved.is_finished(folder)
     assert 5 < number < 29, "the kills prove nothing"
 
 
@@ -165,7 +165,7 @@ def test_data_that_changed_is_refused_before_anything_is_changed(tmp_path):
     result = call("resume", tmp_path / "run", "--train-steps", "4")
     assert result.code == 1
     assert "has changed since this run began" in result.err
-    assert runs.is_finished(tmp_path / "run")
+    assert saved.is_finished(tmp_path / "run")
 
 
 def test_an_old_run_without_checksums_is_trained_on(tmp_path):

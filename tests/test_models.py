@@ -13,7 +13,8 @@ from auxrnn.cli.machine import SPECS, count
 from auxrnn.config import to_flags, unflatten
 from auxrnn.data import datasets
 from auxrnn.presets import PRESETS
-from auxrnn.runs import load_run, open_session, prepare, settle
+from auxrnn.runs import open_session, prepare, settle
+from auxrnn.saved import load_run
 from auxrnn.training.cost import estimate_growth, estimate_time
 from command import call, parse_train
 from own_data import write_csv

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from auxrnn import planning, runs
+from auxrnn import planning, saved
 from auxrnn.build import InputSpec
 from auxrnn.config import DataConfig, RunConfig, flatten, to_flags, unflatten
 from auxrnn.planning import choose_sizes
@@ -101,7 +101,7 @@ def test_small_sets_have_small_batches_and_what_is_given_stays():
 
 def test_a_budget_is_written_down_as_values_alone(planned):
     folder, result = planned
-    config = runs.read_config(folder)
+    config = saved.read_config(folder)
     assert "auto" not in flatten(config).values()
     assert config.schedule.train_steps >= 1
     assert config.data.validation_fraction == 0.2
@@ -114,14 +114,14 @@ def test_the_network_that_was_better_on_the_validation_split_is_trained(planned)
     assert told, result.err
     scores = {name: float(score) for name, score in re.findall(r"([^,]+?) (\d+\.\d)(?:, |$)", told[1])}
     assert scores[told[2]] == max(scores.values())
-    config = runs.read_config(folder)
+    config = saved.read_config(folder)
     assert told[2].startswith("r-") == (config.loss.objective == "reconstruct")
     assert ("mean readout" in told[2]) == (config.model.readout == "mean")
 
 
 def test_a_planned_run_is_the_run_of_its_values(planned, tmp_path):
     folder, _ = planned
-    words = to_flags(runs.read_config(folder))
+    words = to_flags(saved.read_config(folder))
     assert call("train", *words, "--out", tmp_path / "again").code == 0
     for name in ("model.safetensors", "model-best.safetensors", "config.json"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
@@ -147,7 +147,7 @@ def test_without_a_length_ten_minutes_are_planned_and_too_little_time_compares_n
     result = call("train", data, *SMALL, "--minutes", "0.0001", "--out", tmp_path / "run")
     assert result.code == 0, result.err
     assert "too little time to compare" in result.err
-    assert runs.read_config(tmp_path / "run").model.readout == "mean"
+    assert saved.read_config(tmp_path / "run").model.readout == "mean"
 
 
 @pytest.mark.parametrize(

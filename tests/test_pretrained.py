@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from auxrnn.config import unflatten
-from auxrnn.runs import first_phase
+from auxrnn.pretraining import first_phase
 from command import TINY, call, files_below, train
 
 FIRST = ["--pretrain-steps", "3", "--sampling-steps", "4"]

@@ -12,7 +12,7 @@ import auxrnn
 from auxrnn import runs
 from auxrnn.data.inputs import read_inputs
 from auxrnn.data.sequences import in_order
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 from command import TINY, TWO_AND_TWO, call, train
 from own_data import write_csv
 
@@ -53,7 +53,7 @@ def test_raw_recordings_give_the_same_whole_in_a_stream_and_in_the_data(tmp_path
     run = auxrnn.load_run(str(tmp_path / "run"))
     whole_NC, stream = run.predict_proba(rows), run.stream()
     split = runs.load_split(tmp_path / "run", "test")
-    expected_NC = predict_probabilities(run.network, in_order(split, 64)).numpy()
+    expected_NC = predict_logits(run.network, in_order(split, 64)).softmax(dim=1).numpy()
     np.testing.assert_allclose(whole_NC[split.row_N], expected_NC, atol=1e-6)
     for x_TD, expected_C in zip(rows, whole_NC, strict=True):
         last_C, has_answered, end = read_to_the_end(stream, x_TD)
@@ -174,7 +174,7 @@ def test_images_are_predicted_and_streamed_as_pixels(tmp_path, size):
     train(tmp_path / "run", "--steps-per-input", size, *TWO_AND_TWO)
     run, split = auxrnn.load_run(tmp_path / "run"), runs.load_split(tmp_path / "run", "test")
     pixel_NT = np.concatenate(list(split.values())).reshape(-1, 196)[:4]
-    expected_NC = predict_probabilities(run.network, in_order(split.select(np.arange(4)), 4)).numpy()
+    expected_NC = predict_logits(run.network, in_order(split.select(np.arange(4)), 4)).softmax(dim=1).numpy()
     assert pixel_NT.dtype == np.uint8
     for x in (pixel_NT, pixel_NT.reshape(-1, 14, 14), pixel_NT / 255, pixel_NT.astype(int)):
         np.testing.assert_allclose(run.predict_proba(x), expected_NC, atol=1e-6)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from auxrnn import cli, files, runs
+from auxrnn import cli, files, pretraining, runs, saved
 from auxrnn.build import build_network
 from auxrnn.config import unflatten
 from auxrnn.data import datasets
@@ -33,11 +33,11 @@ def train_tiny(folder):
 
 
 def start_from(source, class_names, **changes):
-    card = runs.load_run(source).card._replace(class_names=class_names)
+    card = saved.load_run(source).card._replace(class_names=class_names)
     network = build_network(unflatten({"data": "digits", "seed": 9} | SIZES | changes), card.spec)
     fresh = {name: value.clone() for name, value in network.state_dict().items()}
-    runs._take_weights(network, card, source)
-    taken = runs.load_run(source, weights="final").network.state_dict()
+    pretraining.take_weights(network, card, source)
+    taken = saved.load_run(source, weights="final").network.state_dict()
     now = network.state_dict()
     return {name.split(".")[0] for name in now if name in taken and torch.equal(now[name], taken[name])}, {
         name.split(".")[0] for name in now if torch.equal(now[name], fresh[name]) and fresh[name].dim() > 1
@@ -73,7 +73,7 @@ def test_a_folder_is_a_run_only_when_all_that_it_goes_on_from_is_there(tmp_path,
     def adopt(folder, source):
         seen.append((sorted(path.name for path in folder.iterdir()), is_locked(folder)))
 
-    monkeypatch.setattr(runs, "_adopt", adopt)
+    monkeypatch.setattr(runs, "adopt", adopt)
     create_tiny(tmp_path / "run", pretrained=tmp_path)
     assert seen == [([], True)]
     assert (tmp_path / "run" / "config.json").exists()
@@ -85,7 +85,7 @@ def test_what_cannot_be_filled_leaves_nothing_behind(tmp_path, monkeypatch):
         (folder / "checkpoints").mkdir()
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(runs, "_adopt", adopt)
+    monkeypatch.setattr(runs, "adopt", adopt)
     with pytest.raises(OSError, match="full"):
         create_tiny(tmp_path / "run", pretrained=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -166,6 +166,6 @@ def test_trainings_started_together_never_share_a_folder(tmp_path, monkeypatch, 
     folders = [Path("run")] if has_out else sorted(Path("runs").iterdir())
     assert len(folders) == sum(process.exitcode == 0 for process in started) == (1 if has_out else 3)
     for folder in folders:
-        seed = runs.read_config(folder).seed
+        seed = saved.read_config(folder).seed
         assert started[seed].exitcode == 0
         assert (folder / "model.safetensors").read_bytes() == expected[seed]

@@ -23,7 +23,7 @@ from auxrnn.models.encoder import LARGEST_TABLE, Encoder, Head, TokenEmbedding, 
 from auxrnn.models.network import Network
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.structs import SequenceBatch
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 from command import TWO_AND_TWO, call, train
 
 B, T, D, C, V = 3, 12, 2, 4, 9
@@ -179,7 +179,7 @@ def run_folder(tmp_path_factory):
 
 
 def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeypatch):
-    trained = runs.load_run(run_folder)
+    trained = saved.load_run(run_folder)
     split = runs.load_split(run_folder, "test").select(np.arange(2))
     (batch,) = in_order(split, 2)
     images = batch.x_BT.numpy()
@@ -188,7 +188,7 @@ def test_the_last_line_of_a_streamed_image_is_its_prediction(run_folder, monkeyp
     lines = [json.loads(line) for line in call("predict", run_folder, "-", "--stream", "--json").out.splitlines()]
     num_steps = images.shape[1]
     assert [line["step"] for line in lines] == [*range(1, num_steps + 1)] * 2
-    expected_BC = predict_probabilities(trained.network, [batch])
+    expected_BC = predict_logits(trained.network, [batch]).softmax(dim=1)
     for line, expected_C in zip(lines[num_steps - 1 :: num_steps], expected_BC, strict=True):
         torch.testing.assert_close(torch.tensor(list(line["probabilities"].values())), expected_C, rtol=0, atol=1e-5)
         assert max(line["probabilities"], key=line["probabilities"].get) == line["class"]

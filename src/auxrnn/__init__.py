@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auxrnn.models.encoder import VectorEmbedding as VectorEmbedding
     from auxrnn.models.network import LossTerms as LossTerms
     from auxrnn.models.network import Network as Network
-    from auxrnn.runs import load_run as load_run
+    from auxrnn.saved import load_run as load_run
     from auxrnn.streaming import Stream as Stream
     from auxrnn.structs import Draws as Draws
     from auxrnn.structs import LossSum as LossSum
@@ -50,7 +50,7 @@ _MODULES = {
     "models.decoder": ["Decoder"],
     "models.encoder": ["Encoder", "Head", "TokenEmbedding", "VectorEmbedding"],
     "models.network": ["LossTerms", "Network"],
-    "runs": ["load_run"],
+    "saved": ["load_run"],
     "streaming": ["Stream"],
     "structs": ["Draws", "LossSum", "RNNState", "Segments", "SequenceBatch"],
     "training.optimizers": ["RMSProp", "true_token_probability"],

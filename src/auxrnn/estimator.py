@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.config import (
     FIELDS,
     Auto,
@@ -42,14 +42,14 @@ from auxrnn.config import (
 )
 from auxrnn.data.datasets import NO_PART, Dataset, Facts, Table
 from auxrnn.data.formats import SeriesFormat, count_channels, kind_of, make_encoding
-from auxrnn.data.sequences import NO_LABEL, Flat, Split, by_length, in_order
+from auxrnn.data.sequences import NO_LABEL, Flat, Split
 from auxrnn.data.splits import divide
 from auxrnn.errors import UsageError
-from auxrnn.files import damaged, read_checked
-from auxrnn.planning import LARGEST_BATCH, plan
+from auxrnn.files import read_checked, read_sums, reading
+from auxrnn.planning import plan
 from auxrnn.presets import LEARNING, METHOD, ModelName, find_recipe
 from auxrnn.progress import show_training
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_split
 from auxrnn.training.loop import train
 from auxrnn.training.record import ListRecorder
 
@@ -149,11 +149,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         flat = self._flatten(X, is_first=False)
         row_N = np.arange(len(flat.begin_N1) - 1, dtype=np.int64)
         split = Split(flat, row_N, np.zeros_like(row_N), make_encoding(self.run_.card.format))
-        order_N = by_length(split)
-        probability_NC = predict_probabilities(self.network_, in_order(split.select(order_N), LARGEST_BATCH))
-        answer: NDArray[np.float64] = np.empty(probability_NC.shape)
-        answer[order_N] = probability_NC.numpy()
-        return answer
+        probability_NC: NDArray[np.float64] = predict_split(self.network_, split).softmax(dim=1).double().numpy()
+        return probability_NC
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each sequence."""
@@ -174,18 +171,16 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
         Its parameters are those of the run; what was auto has a value.
         """
-        run = runs.load_run(path)
+        run = saved.load_run(path)
         if not isinstance(run.card.format, SeriesFormat):
             raise UsageError(f"{path} was trained on {kind_of(run.card.format)}; give a run on series of numbers")
         values = flatten(run.config)
         weight = {"class_weight": None if values["class_weight"] == "none" else values["class_weight"]}
         loaded = cls(**{name: values[name] for name in cls().get_params() if name in values} | weight)
         file, kept = Path(path) / f"{ESTIMATOR}.json", {"classes": run.card.class_names, "n_features_in": None}
-        if file.exists():
-            try:
+        if file.exists() or file.name in read_sums(file.parent):
+            with reading(file):
                 kept = json.loads(read_checked(file))
-            except ValueError as error:
-                raise damaged(file) from error
         loaded.run_, loaded.network_, loaded.history_ = run, run.network, []
         loaded.classes_ = np.array(kept["classes"])
         if kept["n_features_in"] is not None:
@@ -214,8 +209,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self.history_ += session.recorder.events
         # With a validation split, the network holds the best weights by now.
         network, temperature = session.network, session.temperature
-        runs.calibrate(network, temperature)
-        self.run_: runs.TrainedRun = runs.TrainedRun(config, prepared.card, network, temperature=temperature)
+        saved.calibrate(network, temperature)
+        self.run_: saved.TrainedRun = saved.TrainedRun(config, prepared.card, network, temperature=temperature)
         self.network_ = network
         return self
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.formats import (
     NUM_CODE_POINTS,
@@ -48,7 +48,7 @@ from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network
 from auxrnn.report.records import read_events
 from auxrnn.structs import LARGEST_INPUT
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 
 # All that is needed, and old enough for every onnxruntime since 1.14.
 LOOKUP, IR_VERSION = "ai.onnx.ml", 8
@@ -84,7 +84,7 @@ class Export(NamedTuple):
     """Test sequences that were compared, beside random ones."""
 
 
-def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
+def export(run: Path, trained: saved.TrainedRun, file: Path) -> Export:
     """Write the model of whole sequences to `file`, and that of single steps beside it, named `-step`.
 
     Both are first compared with our own answers; if one differs, nothing is written. A network that reads texts from
@@ -112,7 +112,7 @@ def export(run: Path, trained: runs.TrainedRun, file: Path) -> Export:
     return Export(tuple(targets.values()), difference, len(compared))
 
 
-def describe(run: Path, trained: runs.TrainedRun) -> dict[str, Any]:
+def describe(run: Path, trained: saved.TrainedRun) -> dict[str, Any]:
     """Return what a user of the models must know, as plain values."""
     form = trained.card.format
     results = [event for event in read_events(run) if event.get("weights", "final") == trained.weights]
@@ -183,7 +183,7 @@ class Graph:
         return helper.make_graph(self.nodes, f"{self.prefix}auxrnn", *infos, self.constants)
 
 
-def build_model(trained: runs.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
+def build_model(trained: saved.TrainedRun, about: Mapping[str, Any], *, is_step: bool) -> bytes:
     """Return the content of an ONNX file: the model of single inputs, or that of whole sequences.
 
     Of single inputs (a step, or `steps_per_input` of them): `x` and the parts of the state; `probabilities` and the
@@ -416,7 +416,7 @@ def draw_sequences(form: Format, lengths: Sequence[int], rng: np.random.Generato
     return [rng.choice(drawn, length) for length in lengths]
 
 
-def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
+def find_difference(trained: saved.TrainedRun, contents: Mapping[str, bytes], raws: Sequence[Array]) -> float:
     """Return how far the probabilities of models are from ours on raw sequences, at most.
 
     Ours are computed in double precision, so that only their rounding counts. Whole sequences are read as one batch,
@@ -427,7 +427,7 @@ def find_difference(trained: runs.TrainedRun, contents: Mapping[str, bytes], raw
     def answer(raws: Sequence[Array]) -> Array:
         batch = to_batch(make_split(raws, form))
         precise_BT = batch.x_BT.double() if batch.x_BT.is_floating_point() else batch.x_BT
-        return predict_probabilities(network, [batch._replace(x_BT=precise_BT)]).numpy()
+        return predict_logits(network, [batch._replace(x_BT=precise_BT)]).softmax(dim=1).numpy()
 
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
@@ -465,7 +465,7 @@ def begin(session: Any, num_rows: int) -> dict[str, Array]:
     return {one.name: np.zeros([num_rows if n == "batch" else n for n in one.shape], kinds[one.type]) for one in parts}
 
 
-def _take_sequences(run: Path, trained: runs.TrainedRun) -> list[Array]:
+def _take_sequences(run: Path, trained: saved.TrainedRun) -> list[Array]:
     """Return the beginnings of some test sequences of a run, as a model takes them; none where its data is gone."""
     data, form = trained.config.data, trained.card.format
     try:

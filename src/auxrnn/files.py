@@ -22,6 +22,9 @@ NEXT = ".next"
 ASIDE = ".aside"
 """Ends the names of files that are being written."""
 
+MISREAD = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)
+"""What comes of reading a JSON file that holds something else than was written."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -100,22 +103,18 @@ def read_sums(folder: Path) -> dict[str, str]:
     path = folder / SUMS
     if not path.exists():
         return {}
-    try:
+    with reading(path):
         kept = json.loads(path.read_bytes())
-        if kept["sha256"] == digest(json.dumps(kept["files"])):
-            return dict(kept["files"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise damaged(path) from error
-    raise damaged(path)
+        if kept["sha256"] != digest(json.dumps(kept["files"])):
+            raise ValueError("edited")
+        return dict(kept["files"])
 
 
 def read_checked(path: Path) -> bytes:
     """Return a file's content, which must be as its folder's sums say, where there are any."""
     sums = read_sums(path.parent)
-    try:
+    with reading(path):
         content = path.read_bytes()
-    except OSError as error:
-        raise damaged(path) from error
     if sums and digest(content) not in (sums.get(path.name), sums.get(path.name + NEXT)):
         raise damaged(path)
     return content
@@ -125,6 +124,15 @@ def check_sums(folder: Path) -> None:
     """Refuse a folder in which one of the files is not as its sums say."""
     for name in read_sums(folder):
         read_checked(folder / name.removesuffix(NEXT))
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of a file that the block cannot read, or that holds something else than was written, that it is damaged."""
+    try:
+        yield
+    except (OSError, *MISREAD) as error:
+        raise damaged(path) from error
 
 
 def damaged(path: Path) -> RunError:

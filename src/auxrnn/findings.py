@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from auxrnn import runs
+from auxrnn import pretraining, runs, saved
 from auxrnn.auxiliary import Reconstruct, find_targets, gather_tokens
 from auxrnn.bptt import CHUNK, states_at
 from auxrnn.build import count_weights
@@ -26,16 +26,16 @@ from auxrnn.report.records import Reconstructions, read_events
 from auxrnn.report.run_pages import Answers, Course, Findings, Remembered, ShownSegment, find_settings
 from auxrnn.structs import RNNState, Segments, SequenceBatch
 from auxrnn.training.calibration import expected_calibration_error, measure_reliability
-from auxrnn.training.evaluate import predict_logits
+from auxrnn.training.evaluate import BATCH_SIZE, count_answers, predict_split
 
-NUM_PLACES, NUM_SHOWN, BATCH_SIZE = 16, 8, 64
+NUM_PLACES, NUM_SHOWN = 16, 8
 MOST_SEQUENCES, MOST_STEPS, FEWEST_SEQUENCES, MOST_REBUILT = 2000, 3_000_000, 50, 200
 """How much of a split is read for a page, so that it takes seconds to a minute."""
 
 
 def look_at(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Findings:
     """Return what a finished run shows on one of its splits: of a large one, on sequences spread evenly over it."""
-    trained = runs.load_run(folder)
+    trained = saved.load_run(folder)
     network = trained.network
     whole = runs.load_split(folder, split, data_dir=data_dir)
     most = min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, int(MOST_STEPS / whole.length_N.mean())))
@@ -52,7 +52,7 @@ def look_at(folder: Path, split: SplitName = "test", *, data_dir: Path | None = 
         x_P = 100 * share_P if num_steps is None else find_steps(torch.tensor([num_steps]), share_P)[0]
         course = Course(dict(zip(x_P.tolist(), accuracy_P.tolist(), strict=True)), num_steps)
     else:
-        logits_NC = predict_logits(network, in_order(examples, BATCH_SIZE))
+        logits_NC = predict_split(network, examples)
     answers = _find_answers(logits_NC, label_N, trained)
     remembered = rebuild_some(network, trained.card, whole) if isinstance(network, Network) else None
     return Findings(split, whole.num_examples, answers, course, remembered)
@@ -62,19 +62,16 @@ def read_progress(folder: Path) -> list[dict[str, Any]]:
     """Return the events of a finished run, among which there are evaluations."""
     events = read_events(folder)
     if not any(event["event"] == "evaluation" for event in events):
-        raise damaged(folder / runs.METRICS)
+        raise damaged(folder / saved.METRICS)
     return events
 
 
 def read_answers(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Compared:
     """Return which sequences of a split a finished run classifies correctly, and what it may be compared by."""
-    trained = runs.load_run(folder)
+    trained = saved.load_run(folder)
     config, examples = trained.config, runs.load_split(folder, split, data_dir=data_dir)
-    order_N = by_length(examples)
-    logits_NC = predict_logits(trained.network, in_order(examples.select(order_N), BATCH_SIZE))
-    answer_N = np.empty(len(order_N), dtype=np.int64)
-    answer_N[order_N] = logits_NC.argmax(dim=1).numpy()
-    settings = {name: value for name, value in find_settings(config).items() if name not in runs.WITHOUT_EFFECT}
+    answer_N = predict_split(trained.network, examples).argmax(dim=1).numpy()
+    settings = {name: value for name, value in find_settings(config).items() if name not in pretraining.WITHOUT_EFFECT}
     # Data that has changed since a run began is refused, so the same place means the same data.
     place = f"{config.data.data} {config.data.test_data} {config.data.length} {trained.card.class_names}"
     examples_digest = digest(place.encode() + examples.row_N.tobytes() + examples.label_N.tobytes())
@@ -89,15 +86,13 @@ def _spread(split: Split, most: int) -> Split:
     return split.select(np.unique(np.linspace(0, split.num_examples - 1, most).astype(np.int64)))
 
 
-def _find_answers(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], trained: runs.TrainedRun) -> Answers:
-    num_classes = logits_NC.shape[1]
-    pairs = torch.bincount(label_N * num_classes + logits_NC.argmax(dim=1), minlength=num_classes**2)
+def _find_answers(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], trained: saved.TrainedRun) -> Answers:
     # The logits are divided by the temperature already; without it comes first.
     factors = (trained.temperature, 1.0) if trained.temperature != 1 else (1.0,)
     probabilities = [(factor * logits_NC).softmax(dim=1) for factor in factors]
     return Answers(
         trained.card.class_names,
-        pairs.reshape(num_classes, num_classes).tolist(),
+        count_answers(logits_NC, label_N).confusion_CC.tolist(),
         measure_reliability(probabilities[-1], label_N),
         [expected_calibration_error(each, label_N) for each in probabilities],
         trained.temperature,
@@ -172,7 +167,7 @@ def to_pictures(found: Rebuilt, batch: SequenceBatch, size: tuple[int, int], *, 
     return Reconstructions(batch.x_BT[:, :, 0].numpy(), anchor_K, rebuilt_KS, is_reversed, *size)
 
 
-def rebuild_some(network: Network, card: runs.ModelCard, whole: Split) -> Remembered | None:
+def rebuild_some(network: Network, card: saved.ModelCard, whole: Split) -> Remembered | None:
     """Return segments that an r-LSTM rebuilds, those of different classes first; None of any other network.
 
     Anchors go from the first with a whole segment behind it to the end of the sequence, again and again.

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.config import DataConfig, RunConfig
 from auxrnn.data import datasets, formats
 from auxrnn.data.examples import Problems
@@ -16,7 +16,7 @@ from auxrnn.data.sequences import in_order
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 from auxrnn.streaming import Stream
-from auxrnn.training.evaluate import predict_probabilities
+from auxrnn.training.evaluate import predict_logits
 from command import call
 
 X_NT = np.array([[-5, 7, 2**60], [7, 7, -5], [-5, 7, 2**60], [7, 7, -5]])
@@ -73,9 +73,9 @@ def test_a_stream_of_symbols_answers_as_prediction_does(tmp_path, objective):
     words = ["--tokens", "integers", "--objective", objective, "--hidden-size", "4", "--train-steps", "2"]
     words += ["--pretrain-steps", "2", "--segment-length", "3", "--out", tmp_path / "run"]
     assert call("train", save(tmp_path, x_NT), *words).code == 0
-    trained = runs.load_run(tmp_path / "run")
+    trained = saved.load_run(tmp_path / "run")
     (inputs,) = read_inputs(tmp_path / "x.npz", trained.card.format)
-    probability_NC = predict_probabilities(trained.network, in_order(inputs.split, 64))
+    probability_NC = predict_logits(trained.network, in_order(inputs.split, 64)).softmax(dim=1)
     stream = Stream(trained.network, len(x_NT))
     encoded = formats.make_encoding(trained.card.format).encode(x_NT)
     np.testing.assert_allclose(stream.step(encoded), probability_NC, atol=1e-5)

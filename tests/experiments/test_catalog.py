@@ -10,7 +10,7 @@ from auxrnn.experiments.catalog import EXPERIMENTS, PAGE_ORDER, find_jobs, find_
 from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.results import Results
 from auxrnn.experiments.scales import DOGS, find_scale
-from auxrnn.runs import first_phase
+from auxrnn.pretraining import first_phase
 from command import parse_train
 
 SCALES = ("smoke", "desk", "full", "paper")

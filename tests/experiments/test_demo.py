@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.config import flatten, to_flags
 from auxrnn.data.sequences import in_order
 from auxrnn.experiments import demo
@@ -66,7 +66,7 @@ def test_errors_over_the_test_split_count_every_digit_from_every_anchor(smoke):
     errors = measure_split(run_folder, test, torch.tensor([FIRST_ANCHOR, LAST_ANCHOR]), mean_image_T=mean_image_T)
     (batch,) = in_order(test, test.num_examples)
     image_NT = batch.x_BT[:, :, 0].numpy()
-    length = runs.read_config(run_folder).segments.segment_length
+    length = saved.read_config(run_folder).segments.segment_length
     spans = [slice(anchor - length, anchor) for anchor in (FIRST_ANCHOR, LAST_ANCHOR)]
     blank = np.mean([(image_NT[:, span] ** 2).mean() for span in spans])
     mean_image = np.mean([((image_NT - mean_image_T)[:, span] ** 2).mean() for span in spans])

@@ -5,7 +5,7 @@ import pytest
 from markup import parse
 
 from auxrnn.report.comparisons import Compared, find_differing, make_pairs, mcnemar, write_comparison_page
-from auxrnn.report.run_pages import find_interval
+from auxrnn.report.results import find_interval
 
 
 def make_run(title, is_right, *, examples="same", scores=(10.0, 20.0), **settings):
@@ -44,6 +44,9 @@ def test_the_interval_is_wilsons():
     # Newcombe (1998), table I: 81 of 263 and 0 of 20.
     assert find_interval(81, 263) == pytest.approx((25.53, 36.62), abs=0.01)
     assert find_interval(0, 20) == pytest.approx((0, 16.11), abs=0.01)
+    # Published values for 95 %: 8 of 10, 0 of 10 and 10 of 10.
+    for right, low, high in ((8, 49.02, 94.33), (0, 0.0, 27.75), (10, 72.25, 100.0)):
+        assert find_interval(right, 10) == pytest.approx((low, high), abs=0.01)
 
 
 def test_only_runs_on_the_same_sequences_are_paired():

@@ -14,7 +14,7 @@ import torch
 from browser import CHROMIUM, visit
 from markup import parse
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.auxiliary import Geometry, Reconstruct, TokenLoss
 from auxrnn.data.sequences import by_length, in_order
 from auxrnn.findings import find_steps, look_at, read_along, rebuild
@@ -134,7 +134,7 @@ def test_at_the_end_of_the_sequence_the_accuracy_is_that_of_evaluate(folder):
 
 
 def test_a_network_that_reads_whole_sequences_has_no_course(folder):
-    trained, test = runs.load_run(folder / "cnn"), runs.load_split(folder / "cnn", "test")
+    trained, test = saved.load_run(folder / "cnn"), runs.load_split(folder / "cnn", "test")
     found = look_at(folder / "cnn")
     assert found.course is found.remembered is None
     logits_NC = predict_logits(trained.network, in_order(test.select(by_length(test)), 64))
@@ -186,8 +186,8 @@ def test_a_large_split_is_read_in_part_and_the_page_says_so(folder, tmp_path, mo
 
 
 def test_both_calibration_errors_are_shown_of_a_run_with_a_temperature(folder, tmp_path, monkeypatch):
-    load = runs.load_run
-    monkeypatch.setattr(runs, "load_run", lambda *args, **kwargs: load(*args, **kwargs)._replace(temperature=2.5))
+    load = saved.load_run
+    monkeypatch.setattr(saved, "load_run", lambda *args, **kwargs: load(*args, **kwargs)._replace(temperature=2.5))
     found = look_at(folder / "digits").answers
     assert (len(found.calibration_errors), found.temperature) == (2, 2.5)
     assert "temperature 2.5 that was fitted" in show(folder / "digits", out=tmp_path / "page.html")

@@ -5,6 +5,8 @@ import logging
 import pytest
 import torch
 
+from auxrnn import saved
+from auxrnn.config import unflatten
 from auxrnn.training.record import Checkpoint, load_newest, newest_path, save_checkpoint
 
 
@@ -128,3 +130,13 @@ def test_a_checkpoint_saved_again_replaces_a_damaged_one(two_saved):
     flip_byte(two_saved / "step-00000020.safetensors", -1)
     save_checkpoint(two_saved, make_checkpoint(20), step=20)
     assert_same(load_newest(two_saved), make_checkpoint(20))
+
+
+@pytest.mark.parametrize(("objective", "phase"), [("reconstruct", "pretraining"), ("none", "training")])
+def test_a_checkpoint_of_a_pretraining_whose_length_nobody_gave_is_called_one(objective, phase, tmp_path, caplog):
+    values = {"position": {"phase_index": 0, "step": 3}}
+    save_checkpoint(tmp_path / "checkpoints", Checkpoint({"network.w": torch.ones(1)}, values), step=3)
+    with caplog.at_level("INFO"):
+        stored = saved._read_checkpoint(tmp_path, unflatten({"data": "digits", "objective": objective}), None)
+    assert stored.tensors == {"w": torch.ones(1)}
+    assert f"update 3 of {phase}" in caplog.text

@@ -5,7 +5,7 @@ import torch
 
 import slow_reference as slow
 from auxrnn.structs import Draws, SequenceBatch
-from auxrnn.training.evaluate import Evaluation, evaluate, evaluate_auxiliary, predict_probabilities
+from auxrnn.training.evaluate import Evaluation, evaluate, evaluate_auxiliary, predict_logits
 from tiny_network import NUM_CLASSES, make_batch, make_network
 
 
@@ -55,7 +55,7 @@ def test_recall_is_by_true_class_and_none_for_a_class_without_examples():
 
 def test_probabilities_equal_the_softmax_of_each_sequence():
     network, batches = make_network(), make_batches()
-    actual_BC = predict_probabilities(network, batches)
+    actual_BC = predict_logits(network, batches).softmax(dim=1)
     expected = [logits_of(network, x_TD).softmax(0) for x_TD, _ in single_sequences(batches)]
     torch.testing.assert_close(actual_BC.clone(), torch.stack(expected).detach(), rtol=1e-12, atol=1e-13)
 
@@ -95,5 +95,5 @@ def test_evaluation_leaves_no_gradient_and_no_graph():
     network, batches = make_network(), make_batches()
     evaluate(network, batches)
     evaluate_auxiliary(network, batches, seed=0)
-    assert not predict_probabilities(network, batches).requires_grad
+    assert not predict_logits(network, batches).softmax(dim=1).requires_grad
     assert all(parameter.grad is None for parameter in network.parameters())

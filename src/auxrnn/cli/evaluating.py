@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from auxrnn.data.examples import Problems
     from auxrnn.data.inputs import Inputs
     from auxrnn.data.sequences import Split
-    from auxrnn.runs import TrainedRun
+    from auxrnn.saved import TrainedRun
     from auxrnn.training.evaluate import Evaluation
 
 FinishedRun = Annotated[Path, Parameter(help="Run folder of a finished run.")]
@@ -37,7 +37,7 @@ CheckpointOption = Annotated[
     CheckpointName | None,
     Parameter(help="Take these weights, final or best, from the newest checkpoint, of a run that may be unfinished."),
 ]
-MOST_COLUMNS, MOST_SKIPPED, BATCH_SIZE = 12, 12, 64
+MOST_COLUMNS, MOST_SKIPPED = 12, 12
 SCREEN, TITLE_LETTERS, TEXT_LETTERS = 80, 18, 70
 
 
@@ -49,12 +49,6 @@ class Answers(NamedTuple):
     """How each begins; empty for what is no text."""
     label_N: "Int[Tensor, ' N']"
     logits_NC: "Float[Tensor, 'N C']"
-
-    def find_worst(self, num_worst: int) -> list[int]:
-        """Return the wrong answers, those first that were given the highest probability."""
-        probability_N, answer_N = self.logits_NC.double().softmax(dim=1).max(dim=1)
-        wrong = (answer_N != self.label_N).nonzero().flatten().tolist()
-        return sorted(wrong, key=lambda row: -float(probability_N[row]))[:num_worst]
 
 
 @command(USE, words="RUN [FILE]")
@@ -99,11 +93,11 @@ def evaluate(  # noqa: PLR0913 - one for each option
     of_data, of_file = {"data": data, "data_dir": data_dir}, {"text_column": text_column, "label_column": label_column}
     _check_effects(file, of_data if file is not None else of_file)
     _check_results(worst=worst, save=save, picture=picture)
-    from auxrnn import runs
+    from auxrnn import runs, saved
     from auxrnn.data.inputs import Inputs
     from auxrnn.training.evaluate import count_answers
 
-    trained = runs.load_run(run, weights=weights, checkpoint=checkpoint)
+    trained = saved.load_run(run, weights=weights, checkpoint=checkpoint)
     if file is None:
         examples = runs.load_split(run, split, data=data, data_dir=data_dir)
         names = tuple(f"{split}[{row}]" for row in range(examples.num_examples))
@@ -117,11 +111,12 @@ def evaluate(  # noqa: PLR0913 - one for each option
         write_aside(save, _to_csv(trained, answers))
     if picture is not None:
         write_aside(picture, _draw(trained, answers, evaluation))
+    found = _describe(trained, answers, evaluation, worst)
     if json:
-        print_json(_describe(trained, answers, evaluation, worst))
+        print_json(found)
     else:
         say_weights(trained)
-        _print(trained, answers, evaluation, worst)
+        _print(found, trained.card.class_names)
 
 
 def say_weights(trained: "TrainedRun") -> None:
@@ -188,7 +183,7 @@ def _answer(trained: "TrainedRun", chunks: "Iterator[Inputs]") -> Answers:
         places += names
         texts += _read_beginnings(trained, split)
         labels.append(torch.from_numpy(split.label_N))
-        logits.append(predict_split(trained.network, split, batch_size=BATCH_SIZE))
+        logits.append(predict_split(trained.network, split))
     return Answers(places, texts, torch.cat(labels), torch.cat(logits))
 
 
@@ -208,10 +203,13 @@ def _read_beginnings(trained: "TrainedRun", split: "Split") -> list[str]:
 
 
 def _describe(trained: "TrainedRun", answers: Answers, evaluation: "Evaluation", num_worst: int) -> dict[str, Any]:
+    from auxrnn.report.results import find_interval
+
     scores = {name: getattr(evaluation, name) for name in ("accuracy", "balanced_accuracy", "macro_f1", "loss")}
+    interval = find_interval(int(evaluation.confusion_CC.diagonal().sum()), evaluation.num_examples)
     recall = dict(zip(trained.card.class_names, evaluation.recall, strict=True))
     counts = {"examples": evaluation.num_examples, "confusion": evaluation.confusion_CC.tolist(), "recall": recall}
-    found = {"weights": trained.weights} | scores | {"accuracy_interval": evaluation.accuracy_interval}
+    found = {"weights": trained.weights} | scores | {"accuracy_interval": interval}
     return found | _find_calibration(trained, answers) | counts | {"worst": _list_worst(trained, answers, num_worst)}
 
 
@@ -230,46 +228,43 @@ def _find_calibration(trained: "TrainedRun", answers: Answers) -> dict[str, floa
 
 
 def _list_worst(trained: "TrainedRun", answers: Answers, num_worst: int) -> list[dict[str, Any]]:
+    """Return the wrong answers, those first that were given the highest probability."""
+    probability_N, answer_N = answers.logits_NC.double().softmax(dim=1).max(dim=1)
+    wrong = (answer_N != answers.label_N).nonzero().flatten().tolist()
     names, found = trained.card.class_names, []
-    for row in answers.find_worst(num_worst):
-        probability, answer = answers.logits_NC[row].double().softmax(dim=0).max(dim=0)
-        entry: dict[str, Any] = {
-            "place": answers.place[row],
-            "true": names[answers.label_N[row]],
-            "answer": names[answer],
-        }
+    for row in sorted(wrong, key=lambda row: -float(probability_N[row]))[:num_worst]:
+        entry = {"place": answers.place[row], "true": names[answers.label_N[row]], "answer": names[answer_N[row]]}
         text = {"text": answers.text[row]} if answers.text[row] else {}
-        found.append(entry | {"probability": float(probability)} | text)
+        found.append(entry | {"probability": float(probability_N[row])} | text)
     return found
 
 
-def _print(trained: "TrainedRun", answers: Answers, evaluation: "Evaluation", num_worst: int) -> None:
-    low, high = evaluation.accuracy_interval
-    accuracy = f"accuracy {evaluation.accuracy:.2f} % (95 % interval {low:.2f} to {high:.2f})"
-    print(f"{accuracy}   {evaluation.num_examples} examples")
-    scores = f"balanced {evaluation.balanced_accuracy:.2f} %   macro F1 {evaluation.macro_f1:.2f} %"
-    found = _find_calibration(trained, answers)
+def _print(found: dict[str, Any], names: Sequence[str]) -> None:
+    low, high = found["accuracy_interval"]
+    accuracy = f"accuracy {found['accuracy']:.2f} % (95 % interval {low:.2f} to {high:.2f})"
+    print(f"{accuracy}   {found['examples']} examples")
+    scores = f"balanced {found['balanced_accuracy']:.2f} %   macro F1 {found['macro_f1']:.2f} %"
     before = found.get("calibration_error_before")
-    without = "" if before is None else f" ({before:.2f} % without the temperature of {trained.temperature:.3g})"
-    print(f"{scores}   loss {evaluation.loss:.4f}   calibration error {found['calibration_error']:.2f} %{without}")
-    _print_confusion(trained.card.class_names, evaluation)
-    if rows := _list_worst(trained, answers, num_worst):
+    without = "" if before is None else f" ({before:.2f} % without the temperature of {found['temperature']:.3g})"
+    print(f"{scores}   loss {found['loss']:.4f}   calibration error {found['calibration_error']:.2f} %{without}")
+    _print_confusion(names, found["confusion"], list(found["recall"].values()))
+    if found["worst"]:
         print("wrong answers with the highest probability:")
-    for row in rows:
+    for row in found["worst"]:
         place, true, answer = (printable(row[name]) for name in ("place", "true", "answer"))
         print(f"  {place}: {true}, taken for {answer} with {row['probability']:.4f}")
         if "text" in row:
             print(f"    {printable(row['text'])}")
 
 
-def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
+def _print_confusion(names: Sequence[str], confusion: list[list[int]], recalls: Sequence[float | None]) -> None:
     """Print counts of true classes in rows and answers in columns; of many classes, the commonest mistake instead."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    titles, widest = [_shorten(name, TITLE_LETTERS) for name in names], len(str(int(evaluation.confusion_CC.max())))
+    titles, widest = [_shorten(name, TITLE_LETTERS) for name in names], len(str(max(map(max, confusion))))
     # Beside the names of the rows and the recall, and with a space between columns.
     room = (SCREEN - max(len("true class"), *map(len, titles)) - 12) // len(names) - 1
     has_all = len(names) <= MOST_COLUMNS and room >= max(widest, 3)
@@ -278,7 +273,7 @@ def _print_confusion(names: Sequence[str], evaluation: "Evaluation") -> None:
     table = Table("true class", box=SIMPLE, padding=0)
     for column in (*columns, "recall %"):
         table.add_column(Text(column), no_wrap=True, justify="right" if has_all else "left")
-    rows = zip(titles, evaluation.confusion_CC.tolist(), evaluation.recall, strict=True)
+    rows = zip(titles, confusion, recalls, strict=True)
     for number, (title, counts, recall) in enumerate(rows):
         mistakes = [0 if other == number else count for other, count in enumerate(counts)]
         mistake = f"{titles[mistakes.index(max(mistakes))]} ({max(mistakes)})" if any(mistakes) else "-"

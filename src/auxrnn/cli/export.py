@@ -22,7 +22,7 @@ def export(run: FinishedRun, file: Path, *, weights: WeightsOption = None, json:
         auxrnn export runs/mnist14 digits.onnx     also writes digits-step.onnx
     """
     from auxrnn.export import export as write
-    from auxrnn.runs import load_run
+    from auxrnn.saved import load_run
 
     trained = load_run(run, weights=weights)
     written = write(run, trained, file)

@@ -46,13 +46,14 @@ def show(
         auxrnn show runs/mnist14
         auxrnn show runs/mnist14 --out page.html --split validation
     """
-    from auxrnn import runs
+    from auxrnn import saved
     from auxrnn.build import count_weights
+    from auxrnn.environment import read_environment
     from auxrnn.findings import look_at, read_progress
     from auxrnn.report.run_pages import RunFacts, write_run_page
 
-    trained = runs.load_run(run)
-    environment = runs.read_environment(run)
+    trained = saved.load_run(run)
+    environment = read_environment(run)
     made_by = shlex.join(["auxrnn", *sys.argv[1:]])
     events = read_progress(run)
     facts = RunFacts(str(run), trained.config, count_weights(trained.network), events, environment, made_by)

@@ -201,5 +201,6 @@ def info(*, json: Json = False) -> None:
 
 def _find_environment() -> dict[str, Any]:
     from auxrnn import runs
+    from auxrnn.environment import describe_environment
 
-    return runs.describe_environment(runs.settle(unflatten({"data": "digits"})))
+    return describe_environment(runs.settle(unflatten({"data": "digits"})))

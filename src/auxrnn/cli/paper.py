@@ -160,11 +160,11 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
     import torch
     from rich.console import Console
 
+    from auxrnn.environment import find_device
     from auxrnn.experiments.catalog import find_jobs
     from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds
     from auxrnn.experiments.jobs import plan
     from auxrnn.experiments.runner import Display, Runner, run_command
-    from auxrnn.runs import find_device
     from auxrnn.training.cost import find_free_memory
 
     jobs = find_jobs(names, scale)

@@ -85,8 +85,9 @@ def train(
         auxrnn train a.csv --label-fraction 0.05 --unlabeled b.txt
     """
     from auxrnn.planning import plan
+    from auxrnn.pretraining import check_pretrained
     from auxrnn.progress import describe_seconds
-    from auxrnn.runs import check_free, check_pretrained, claim, create, open_session, settle
+    from auxrnn.runs import check_free, claim, create, open_session, settle
     from auxrnn.training.cost import estimate_time
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
@@ -127,20 +128,20 @@ def resume(run: Path, *, train_steps: int | None = None, data: Path | None = Non
         auxrnn resume runs/mnist14
         auxrnn resume runs/mnist14 --train-steps 20000     more of the same
     """
-    from auxrnn import runs
+    from auxrnn import environment, runs, saved
 
-    config = runs.read_config(run)
+    config = saved.read_config(run)
     if train_steps is not None:
         if train_steps < 1:
             raise UsageError(f"train_steps is {train_steps}; it must be at least 1")
         config = change(config, train_steps=train_steps, train_epochs=None)
     with lock(run):
-        if runs.is_finished(run):
+        if saved.is_finished(run):
             check_sums(run)
             if train_steps is None:
                 say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
                 return _print_result(run, is_json=json)
-        if changed := runs.compare_environment(config, run):
+        if changed := environment.compare_environment(config, run):
             say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
         dataset = load_data(runs.find_data(config, moved_to=data))
         session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)

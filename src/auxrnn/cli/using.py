@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
-from auxrnn.cli.evaluating import BATCH_SIZE, CheckpointOption, RunFolder, WeightsOption, say_skipped, say_weights
+from auxrnn.cli.evaluating import CheckpointOption, RunFolder, WeightsOption, say_skipped, say_weights
 from auxrnn.errors import UsageError
 from auxrnn.files import printable
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from auxrnn.data.examples import Problems
     from auxrnn.data.formats import Format
     from auxrnn.data.inputs import Inputs
-    from auxrnn.runs import TrainedRun
+    from auxrnn.saved import TrainedRun
 
 MOST_NAMED = 12
 
@@ -54,12 +54,12 @@ def predict(
         sensor | auxrnn predict runs/mnist14 - --stream     steps as they arrive
     """
     _check_files(files, is_stream=stream)
-    from auxrnn import runs
+    from auxrnn import saved
     from auxrnn.data.examples import Problems
     from auxrnn.data.formats import count_unknown
     from auxrnn.data.inputs import read_inputs
 
-    trained = runs.load_run(run, weights=weights, checkpoint=checkpoint)
+    trained = saved.load_run(run, weights=weights, checkpoint=checkpoint)
     if stream:
         _predict_stream(trained, is_json=json)
         return
@@ -102,8 +102,7 @@ def _classify(trained: "TrainedRun", inputs: "Inputs") -> list[dict[str, Any]]:
     """Classify sequences, and return the answers in their order."""
     from auxrnn.training.evaluate import predict_split
 
-    logits_NC = predict_split(trained.network, inputs.split, batch_size=BATCH_SIZE)
-    probability_NC = logits_NC.softmax(dim=1).tolist()
+    probability_NC = predict_split(trained.network, inputs.split).softmax(dim=1).tolist()
     rows = zip(inputs.names, probability_NC, strict=True)
     return [_answer(trained, probability_C, file=name) for name, probability_C in rows]
 

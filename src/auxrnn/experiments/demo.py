@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.config import RunConfig, Window, unflatten
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments.jobs import Folders, Task
@@ -76,9 +76,9 @@ def run(folder: Path, *, seed: int, is_smoke: bool, console: Console) -> tuple[l
     """Train what is not trained yet and write the page; return what it shows and its path."""
     planned = configs(seed=seed, is_smoke=is_smoke)
     for name, config in planned.items():
-        if (folder / name / runs.CONFIG).exists() and runs.read_config(folder / name) != runs.settle(config):
+        if (folder / name / saved.CONFIG).exists() and saved.read_config(folder / name) != runs.settle(config):
             raise UsageError(f"{folder} holds a demo with other settings; choose another --out or remove that folder")
-    if not all(runs.is_finished(folder / name) for name in planned):
+    if not all(saved.is_finished(folder / name) for name in planned):
         _train_all(folder, planned, console)
     rows = [_make_row(folder, name, planned[name]) for name in SHOWN]
     facts, shown = _find_facts(folder)
@@ -109,7 +109,7 @@ def _find_facts(folder: Path) -> tuple[DemoFacts, Reconstructions]:
     """Return the facts of the page and what the r-LSTM reconstructs of some test digits, which is also kept."""
     run_folder = folder / "reconstruct"
     train, test = runs.load_split(run_folder, "train"), runs.load_split(run_folder, "test")
-    mean_image_T, card = find_mean_image(train), runs.read_card(run_folder)
+    mean_image_T, card = find_mean_image(train), saved.read_card(run_folder)
     environment = json.loads((run_folder / "environment.json").read_text())
     anchor_K = torch.linspace(FIRST_ANCHOR, LAST_ANCHOR, NUM_PICTURES).long()
     shown = keep_reconstructions(run_folder, test, anchor_K, path=folder / "reconstructions.npz")

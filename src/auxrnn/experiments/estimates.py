@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from auxrnn import runs
+from auxrnn import pretraining, runs, saved
 from auxrnn.config import Auto, RunConfig, Window, decided, unflatten
 from auxrnn.data import datasets
 from auxrnn.errors import RunError, UsageError
@@ -70,9 +70,9 @@ def estimate_seconds(tasks: Iterable[Task], folders: Folders) -> dict[str, float
     def estimate(task: Task) -> float:
         if task.kind != "train":
             return SECONDS_TO_MEASURE
-        if runs.is_finished(folders.runs / task.name):
+        if saved.is_finished(folders.runs / task.name):
             return 0.0
-        shared = runs.first_phase(task.config) if task.after else None
+        shared = pretraining.first_phase(task.config) if task.after else None
         work = find_work(task.config) - (find_work(shared) if shared else 0.0)
         system = task.config.model.model, task.config.loss.objective
         return work / (known.get(system) or RELATIVE_SPEEDS.get(system, SLOWEST) * _measure_speed())

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from auxrnn.config import RunConfig, flatten, unflatten
 from auxrnn.presets import ModelName, name_system
-from auxrnn.runs import WITHOUT_EFFECT, first_phase
+from auxrnn.pretraining import WITHOUT_EFFECT, first_phase
 
 Kind = Literal["train", "cost", "data"]
 """Train a network; measure one update of it, alone on the machine; count a dataset."""

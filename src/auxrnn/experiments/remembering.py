@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.auxiliary import Reconstruct
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, in_order
@@ -32,14 +32,14 @@ def keep_best(jobs: Iterable[Job], folders: Folders, *, path: Path) -> None:
     Anchors go from the first that has a whole segment behind it to the end of the image.
     """
     helped = (job for job in jobs if job.config.data.data == "mnist" and job.config.loss.objective == "reconstruct")
-    finished = [job.name for job in helped if runs.is_finished(folders.runs / job.name)]
+    finished = [job.name for job in helped if saved.is_finished(folders.runs / job.name)]
     records = {folders.runs / name: read_record(folders.record(name)) for name in finished}
     scores = {folder: record.scores["train_accuracy"] for folder, record in records.items() if record}
     if scores:
         folder = max(scores, key=scores.__getitem__)
-        length = runs.read_config(folder).segments.segment_length
+        length = saved.read_config(folder).segments.segment_length
         assert isinstance(length, int)
-        anchor_K = torch.linspace(length, runs.read_card(folder).num_steps - 1, NUM_PICTURES).long()
+        anchor_K = torch.linspace(length, saved.read_card(folder).num_steps - 1, NUM_PICTURES).long()
         keep_reconstructions(folder, runs.load_split(folder, "test"), anchor_K, path=path)
 
 
@@ -55,7 +55,7 @@ def keep_reconstructions(run_folder: Path, test: Split, anchor_K: Int[Tensor, " 
 
 def rebuild(run_folder: Path, images: Split, anchor_K: Int[Tensor, " K"]) -> Reconstructions:
     """Return what the r-LSTM of a run reconstructs of each image from its state at that image's anchor."""
-    trained = runs.load_run(run_folder)
+    trained = saved.load_run(run_folder)
     network, form = trained.network, trained.card.format
     assert isinstance(network, Network)
     assert isinstance(network.objective, Reconstruct)

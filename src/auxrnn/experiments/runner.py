@@ -20,8 +20,9 @@ from statistics import fmean
 
 from rich.console import Console
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.config import flatten, to_data_flags, to_flags
+from auxrnn.environment import describe_environment
 from auxrnn.experiments.jobs import Folders, Task
 from auxrnn.experiments.scales import NOTHING
 from auxrnn.files import is_locked
@@ -126,9 +127,9 @@ class Runner:
     def _take(self, task: Task) -> bool:
         """Start a task if possible; return whether it is off the waiting list: started, done or failed."""
         folder = self.folders.runs / task.name
-        if (task.is_job and self.folders.is_done(task.name)) or (task.kind == "train" and runs.is_finished(folder)):
+        if (task.is_job and self.folders.is_done(task.name)) or (task.kind == "train" and saved.is_finished(folder)):
             return self._close(task)
-        if task.after is not None and not runs.is_finished(self.folders.runs / task.after):
+        if task.after is not None and not saved.is_finished(self.folders.runs / task.after):
             return task.after in self.failures and self._close(task, f"its pretraining {task.after} is missing")
         if len(self.active) >= self.workers or not self._may_share(task) or self._is_elsewhere(task):
             return False
@@ -153,7 +154,7 @@ class Runner:
             return ["data", "check", *to_data_flags(task.config), "--json"]
         if task.kind == "cost":
             return ["cost", *to_flags(task.config), "--json"]
-        if (folder / runs.CONFIG).exists():
+        if (folder / saved.CONFIG).exists():
             return ["resume", str(folder)]
         runs.remove_half_made(folder)
         adopted = [] if task.after is None else ["--pretrained", str(self.folders.runs / task.after)]
@@ -186,7 +187,7 @@ class Runner:
         out = self._out(task)
         if out is None:
             return record_training(task.name, self.folders.runs / task.name)
-        scores, environment = json.loads(out.read_text()), runs.describe_environment(runs.settle(task.config))
+        scores, environment = json.loads(out.read_text()), describe_environment(runs.settle(task.config))
         return RunRecord(task.name, flatten(task.config), scores, 0.0, curve=[], facts={}, environment=environment)
 
     def _log(self, task: Task) -> Path:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from auxrnn.files import write_aside
 from auxrnn.report.pages import load_template
-from auxrnn.report.results import LineChart
-from auxrnn.report.run_pages import CURVES, SPLITS, Events, find_interval, make_line, read_curve
+from auxrnn.report.results import LineChart, find_interval
+from auxrnn.report.run_pages import CURVES, SPLITS, Events, make_line, read_curve
 
 
 class Compared(NamedTuple):

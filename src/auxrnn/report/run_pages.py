@@ -19,7 +19,7 @@ from auxrnn.report.answers import confusion_figure, reliability_figure
 from auxrnn.report.charts import NARROW_BELOW, add_legend, new_figure
 from auxrnn.report.pages import load_template
 from auxrnn.report.records import Reconstructions
-from auxrnn.report.results import Line, LineChart, Picture, make_point
+from auxrnn.report.results import Line, LineChart, Picture, find_interval, make_point
 
 Events = Sequence[Mapping[str, Any]]
 Place = tuple[int | float, int | float]
@@ -32,7 +32,6 @@ CURVES = {
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 NOT_COMPARED = ("data", "data_dir", "test_data", "unlabeled", "init_from", "threads", "device", "seed")
 MOST_MISTAKES, LINE_LETTERS, MOST_LETTERS, MOST_DRAWN, MOST_CHANNELS = 6, 30, 180, 4, 3
-NORMAL_95 = 1.96
 
 
 class Answers(NamedTuple):
@@ -162,15 +161,6 @@ def write_run_page(path: Path, *, run: RunFacts, found: Findings) -> Path:
     )
     write_aside(path, text)
     return path
-
-
-def find_interval(num_right: int | float, num_examples: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of an accuracy in percent (Wilson, 1927)."""
-    share, z2 = num_right / num_examples, NORMAL_95**2
-    middle = (share + z2 / (2 * num_examples)) / (1 + z2 / num_examples)
-    spread = share * (1 - share) / num_examples + z2 / (4 * num_examples**2)
-    reach = NORMAL_95 * math.sqrt(spread) / (1 + z2 / num_examples)
-    return 100 * (middle - reach), 100 * (middle + reach)
 
 
 def find_settings(config: RunConfig) -> dict[str, Any]:

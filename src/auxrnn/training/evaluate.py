@@ -1,6 +1,5 @@
 """Loss and accuracy of a split, without gradients."""
 
-import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ from auxrnn.errors import RunError
 from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 
-NORMAL_QUANTILE = 1.959964
-"""Of 95 % in the middle."""
+BATCH_SIZE = 64
+"""Sequences that are classified together, unless told otherwise."""
 
 
 class Evaluation(NamedTuple):
@@ -33,14 +32,6 @@ class Evaluation(NamedTuple):
     def accuracy(self) -> float:
         """Correct answers in percent."""
         return 100 * int(self.confusion_CC.diagonal().sum()) / max(self.num_examples, 1)
-
-    @property
-    def accuracy_interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the accuracy in percent (Wilson, 1927), for independent sequences."""
-        n, z, share = max(self.num_examples, 1), NORMAL_QUANTILE, self.accuracy / 100
-        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-        reach = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-        return 100 * max(middle - reach, 0.0), 100 * min(middle + reach, 1.0)
 
     @property
     def recall(self) -> list[float | None]:
@@ -98,15 +89,10 @@ def predict_logits(network: Trainable, batches: Iterable[SequenceBatch]) -> Floa
     return found
 
 
-def predict_split(network: Trainable, split: Split, *, batch_size: int) -> Float[Tensor, "B C"]:
+def predict_split(network: Trainable, split: Split, *, batch_size: int = BATCH_SIZE) -> Float[Tensor, "B C"]:
     """Return the logits of a split in its own order, computed in the one that is fastest."""
     order_N = by_length(split)
     return predict_logits(network, in_order(split.select(order_N), batch_size))[np.argsort(order_N)]
-
-
-def predict_probabilities(network: Trainable, batches: Iterable[SequenceBatch]) -> Float[Tensor, "B C"]:
-    """Return the probability of each class for every sequence."""
-    return predict_logits(network, batches).softmax(dim=1)
 
 
 @torch.inference_mode()

@@ -26,7 +26,7 @@ from auxrnn.models.network import Losses, LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training import optimizers
 from auxrnn.training.calibration import fit_temperature
-from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_logits
+from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_split
 from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
@@ -285,9 +285,8 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
 
 
 def _calibrate(session: Session, held_out: Split) -> float:
-    ordered = held_out.select(by_length(held_out))
-    logits_NC = predict_logits(session.network, in_order(ordered, session.batches.batch_size))
-    return fit_temperature(logits_NC, torch.from_numpy(ordered.label_N), smoothing=2 / (ordered.num_examples + 2))
+    logits_NC = predict_split(session.network, held_out, batch_size=session.batches.batch_size)
+    return fit_temperature(logits_NC, torch.from_numpy(held_out.label_N), smoothing=2 / (held_out.num_examples + 2))
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
@@ -326,12 +325,11 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
     position = Position(**values | {"meter": Meter(**values["meter"])})
     if position.best_accuracy is not None:
         session.best = _find_best(session, checkpoint)
-    names = session.network.state_dict()
     try:
         # These two lines only ask whether phase and best weights fit; the third takes the weights.
         _ = session.phases[position.phase_index]
-        session.network.load_state_dict(session.best or names)
-        session.network.load_state_dict({name: checkpoint.tensors[f"network.{name}"] for name in names})
+        session.network.load_state_dict(session.best or session.network.state_dict())
+        session.network.load_state_dict(checkpoint.weights("network"))
         optimizers.restore_state(optimizer, session.network, checkpoint.tensors, kind=session.config.schedule.optimizer)
     except (RuntimeError, LookupError) as error:
         # Possible in run folders of earlier versions, which have no checksums.
@@ -345,7 +343,7 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
 
 
 def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
-    if best := {name[5:]: value for name, value in checkpoint.tensors.items() if name.startswith("best.")}:
+    if best := checkpoint.weights("best"):
         return best
     # Earlier versions kept them in a file of their own, which was replaced again and again.
     assert session.folder is not None

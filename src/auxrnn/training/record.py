@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import safetensors.torch
 from safetensors import SafetensorError
@@ -110,6 +110,11 @@ class Checkpoint(NamedTuple):
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
+
+    def weights(self, kind: Literal["network", "best"]) -> dict[str, Tensor]:
+        """Return the weights of the newest network or of the best one, by their names in it; empty without any."""
+        start = f"{kind}."
+        return {name.removeprefix(start): one for name, one in self.tensors.items() if name.startswith(start)}
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, step: int) -> None:

@@ -1,0 +1,74 @@
+"""What a run depends on beside its config: versions, machine, commit, device."""
+
+import importlib.metadata
+import json
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auxrnn.config import RunConfig
+from auxrnn.files import read_checked, read_sums, reading
+from auxrnn.kernels.library import describe as describe_kernel
+
+ENVIRONMENT = "environment.json"
+PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
+FUSED_MODELS = ("lstm", "lm_lstm", "sa_lstm")
+
+
+def describe_environment(config: RunConfig) -> dict[str, Any]:
+    """Return the versions, the machine and the commit that a run depends on."""
+    return {
+        "command": shlex.join(["auxrnn", *sys.argv[1:]]),
+        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": config.threads,
+        "device": config.device,
+        "lstm": describe_kernel(),
+        "commit": _find_commit(),
+    }
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Return the versions, the machine and the commit that a run was begun with; nothing of a run that kept none."""
+    path = folder / ENVIRONMENT
+    if not path.exists() and ENVIRONMENT not in read_sums(folder):
+        return {}
+    with reading(path):
+        return dict(json.loads(read_checked(path)))
+
+
+def compare_environment(config: RunConfig, folder: Path) -> str:
+    """Return what rounds differently from when a run began; nothing if a resumed run will end with the same bytes."""
+    if not (began := read_environment(folder)):
+        return ""
+    with reading(folder / ENVIRONMENT):
+        then = {"torch": began["versions"]["torch"], "the LSTM": began.get("lstm")}
+    now = {"torch": importlib.metadata.version("torch")}
+    now |= {"the LSTM": describe_kernel()} if config.model.model in FUSED_MODELS else {}
+    # Both vector builds of the kernel compute the same bits.
+    same = {"fused kernel (avx2)", "fused kernel (avx512)", None}
+    changed = [name for name in now if then[name] != now[name] and not {then[name], now[name]} <= same]
+    return ", ".join(f"{name} was {then[name]} and is {now[name]}" for name in changed)
+
+
+def find_device() -> str:
+    """Return where networks are trained unless another device is named."""
+    # Other accelerators can be asked for by name, but nobody has tried them yet.
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _find_commit() -> str | None:
+    """Return the commit of the source this package runs from, where it is a checkout of its own."""
+    if not (Path(__file__).parents[2] / ".git").exists():
+        return None
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - fixed words
+    except (OSError, subprocess.CalledProcessError):
+        return None
