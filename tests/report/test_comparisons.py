@@ -5,7 +5,7 @@ import pytest
 from markup import parse
 
 from auxrnn.report.comparisons import Compared, find_differing, make_pairs, mcnemar, write_comparison_page
-from auxrnn.report.run_pages import find_interval
+from auxrnn.report.results import find_interval
 
 
 def make_run(title, is_right, *, examples="same", scores=(10.0, 20.0), **settings):

@@ -3,12 +3,15 @@
 Experiments make these from run records; Markdown tables, plots and the results page are made from nothing else.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple
 
 from auxrnn.report.records import RunRecord
 
+NORMAL_QUANTILE = 1.959964
+"""Of 95 % in the middle."""
 Verdict = Literal["holds", "within the spread", "does not hold", "open"]
 """Of a claim: beyond the spread of the seeds, only in the mean, not at all, or not to be said yet."""
 
@@ -195,6 +198,14 @@ class Outcome(NamedTuple):
         shared = "(shared pretraining is counted in each run)"
         time = f", {describe_duration(self.seconds)} of training in all {shared}" if self.seconds else ""
         return f"Scale {self.scale}: {all_done} {self.num_planned} runs are done{time}."
+
+
+def find_interval(num_right: int | float, num_examples: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of an accuracy in percent (Wilson, 1927), for independent sequences."""
+    share, squared = num_right / num_examples, NORMAL_QUANTILE**2 / num_examples
+    middle = (share + squared / 2) / (1 + squared)
+    reach = math.sqrt(squared * (share * (1 - share) + squared / 4)) / (1 + squared)
+    return 100 * max(middle - reach, 0.0), 100 * min(middle + reach, 1.0)
 
 
 def describe_duration(seconds: int | float) -> str:
