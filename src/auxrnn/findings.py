@@ -241,7 +241,7 @@ def _spell(token_S: Int[np.ndarray, " S"], form: Format) -> tuple[str, ...]:
     """Return tokens as people read them, in that order and equally wide; a box stands for those without a name."""
     names: Sequence[str] = "".join(map(chr, range(128)))
     if isinstance(form, SymbolFormat):
-        words = [f" {symbol:.0f}" for symbol in form.symbols or ()]
+        words = [f"{symbol:.0f}" for symbol in form.symbols or ()]
         names = [word.rjust(max(map(len, words))) for word in words]
     elif isinstance(form, TextFormat) and form.alphabet is not None:
         names = form.alphabet

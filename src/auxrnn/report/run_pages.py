@@ -89,11 +89,16 @@ class ShownSegment(NamedTuple):
     true: Shaped[np.ndarray, "S D"] | tuple[str, ...]
     rebuilt: Shaped[np.ndarray, "S D"] | tuple[str, ...]
 
+    @property
+    def gap(self) -> str:
+        """Return what stands between tokens: nothing between characters."""
+        return " " if len(self.true[0]) > 1 else ""
+
     def split_lines(self) -> list[list[tuple[str, str]]]:
         """Return pairs of true and rebuilt tokens in short lines, those of the first steps of a long segment."""
-        width = len(self.true[0])
-        pairs = list(zip(self.true, self.rebuilt, strict=True))[: MOST_LETTERS // width]
-        per_line = max(1, LINE_LETTERS // width)
+        width = len(self.true[0] + self.gap)
+        pairs, per_line = list(zip(self.true, self.rebuilt, strict=True)), max(1, LINE_LETTERS // width)
+        pairs = pairs[: MOST_LETTERS // width]
         return [pairs[start : start + per_line] for start in range(0, len(pairs), per_line)]
 
 
