@@ -135,18 +135,16 @@ def board(
     if not runs:
         raise UsageError("name run folders or a folder of runs: auxrnn board runs")
     try:
-        from auxrnn.report.board import log_run, name_runs
+        from auxrnn.report.board import follow, name_runs
     except ImportError as error:
         raise UsageError("auxrnn board needs TensorBoard; pip install 'auxrnn[board]'") from error
     known_as = digest("\0".join(str(run.absolute()) for run in runs))[:16]
     place = user_cache() / "board" / known_as if logdir is None else expand(logdir)
 
-    def update() -> int:
-        return sum(log_run(run, place / name) for name, run in name_runs(runs).items())
-
     if not name_runs(runs):
         raise UsageError(f"there are no runs in {', '.join(map(str, runs))}; give folders that `auxrnn train` made")
-    say(f"{update():,} events written to {place}")
+    looks = follow(runs, place)
+    say(f"{next(looks):,} events written to {place}")
     if once:
         print(place)
         return
@@ -154,7 +152,7 @@ def board(
     with suppress(KeyboardInterrupt):
         while True:
             time.sleep(WAIT_SECONDS)
-            update()
+            next(looks)
 
 
 def _serve(logdir: Path, port: int | None) -> None:

@@ -5,7 +5,7 @@ appended. Where it is not (a resumed training took lines back), the next file st
 """
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from os.path import commonpath, relpath
 from pathlib import Path
@@ -29,6 +29,20 @@ def name_runs(given: Iterable[Path]) -> dict[str, Path]:
     # Not what the runs that are there now share: names stay when others come.
     root = commonpath([top.parent if top in folders else top for top, folders in found.items()])
     return {relpath(folder, root): folder for folders in found.values() for folder in folders}
+
+
+def follow(given: Sequence[Path], logdir: Path) -> Iterator[int]:
+    """Log the runs that have changed since the last look, at each step; yield how many events were written."""
+    sizes = dict[Path, int]()
+    while True:
+        num_written = 0
+        for name, run in name_runs(given).items():
+            metrics = run / "metrics.jsonl"
+            size = metrics.stat().st_size if metrics.exists() else 0
+            if sizes.get(run) != size:
+                num_written += log_run(run, logdir / name)
+                sizes[run] = size
+        yield num_written
 
 
 def log_run(run: Path, logdir: Path) -> int:
