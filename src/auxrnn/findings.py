@@ -3,62 +3,77 @@
 Adds `N`, the sequences that are looked at, `P`, places along each of them, and `K`, the segments that are rebuilt.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from auxrnn import pretraining, runs, saved
+from auxrnn import environment, pretraining, runs, saved
 from auxrnn.auxiliary import Reconstruct, find_targets, gather_tokens
 from auxrnn.bptt import CHUNK, states_at
 from auxrnn.build import count_weights
 from auxrnn.config import SplitName
-from auxrnn.data.formats import Format, SeriesFormat, TextFormat, steps_per_input
+from auxrnn.data.formats import Format, SymbolFormat, TextFormat, count_values, steps_per_input
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.sequences import Split, by_length, in_order
 from auxrnn.files import damaged, digest
 from auxrnn.models.network import Network
 from auxrnn.report.comparisons import Compared
 from auxrnn.report.records import Reconstructions, read_events
-from auxrnn.report.run_pages import Answers, Course, Findings, Remembered, ShownSegment, find_settings
+from auxrnn.report.run_pages import Answers, Course, Events, Findings, Remembered, ShownSegment, find_settings
 from auxrnn.structs import RNNState, Segments, SequenceBatch
 from auxrnn.training.calibration import expected_calibration_error, measure_reliability
-from auxrnn.training.evaluate import BATCH_SIZE, count_answers, predict_split
+from auxrnn.training.evaluate import count_answers, predict_split
 
-NUM_PLACES, NUM_SHOWN = 16, 8
+NUM_PLACES, NUM_SHOWN, BATCH_SIZE = 16, 8, 64
 MOST_SEQUENCES, MOST_STEPS, FEWEST_SEQUENCES, MOST_REBUILT = 2000, 3_000_000, 50, 200
 """How much of a split is read for a page, so that it takes seconds to a minute."""
 
 
-def look_at(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Findings:
-    """Return what a finished run shows on one of its splits: of a large one, on sequences spread evenly over it."""
-    trained = saved.load_run(folder)
-    network = trained.network
-    whole = runs.load_split(folder, split, data_dir=data_dir)
-    most = min(MOST_SEQUENCES, max(FEWEST_SEQUENCES, int(MOST_STEPS / whole.length_N.mean())))
-    examples = _spread(whole, most)
-    examples = examples.select(by_length(examples))
-    label_N = torch.from_numpy(examples.label_N)
-    course = None
+def look_at(
+    folder: Path, split: SplitName = "test", *, data: Path | None = None, data_dir: Path | None = None
+) -> Findings:
+    """Return what a finished run shows on one of its splits: of a large one, on sequences spread evenly over it.
+
+    `data` and `data_dir` are where its data is, if it has moved.
+    """
+    trained, whole = saved.load_run(folder), runs.load_split(folder, split, data=data, data_dir=data_dir)
+    network, events = trained.network, _read_progress(folder)
+    examples = _spread(whole, MOST_SEQUENCES)
+    course = remembered = None
     if isinstance(network, Network):
+        examples = examples.select(by_length(examples))
         share_P = torch.linspace(1 / NUM_PLACES, 1, NUM_PLACES, dtype=torch.float64)
         logits_NPC = torch.cat([read_along(network, batch, share_P) for batch in in_order(examples, BATCH_SIZE)])
-        logits_NC = logits_NPC[:, -1]
-        accuracy_P = 100 * (logits_NPC.argmax(dim=2) == label_N[:, None]).double().mean(dim=0)
-        num_steps = int(examples.length_N[0]) if (examples.length_N == examples.length_N[0]).all() else None
-        x_P = 100 * share_P if num_steps is None else find_steps(torch.tensor([num_steps]), share_P)[0]
-        course = Course(dict(zip(x_P.tolist(), accuracy_P.tolist(), strict=True)), num_steps)
+        logits_NC, course = logits_NPC[:, -1], _find_course(logits_NPC, examples, share_P)
+        remembered = rebuild_some(network, trained.card, whole)
     else:
-        logits_NC = predict_split(network, examples)
-    answers = _find_answers(logits_NC, label_N, trained)
-    remembered = rebuild_some(network, trained.card, whole) if isinstance(network, Network) else None
-    return Findings(split, whole.num_examples, answers, course, remembered)
+        logits_NC = predict_split(network, examples, batch_size=BATCH_SIZE)
+    answers = _find_answers(logits_NC, torch.from_numpy(examples.label_N), trained)
+    made = str(folder), trained.config, count_weights(network), events, environment.read_environment(folder)
+    return Findings(*made, split, whole.num_examples, answers, course, remembered)
 
 
-def read_progress(folder: Path) -> list[dict[str, Any]]:
+def read_answers(
+    folder: Path, split: SplitName = "test", *, data: Path | None = None, data_dir: Path | None = None
+) -> Compared:
+    """Return which sequences of a split a finished run classifies correctly, and what it may be compared by."""
+    trained, examples = saved.load_run(folder), runs.load_split(folder, split, data=data, data_dir=data_dir)
+    network, config, events = trained.network, trained.config, _read_progress(folder)
+    answer_N = predict_split(network, examples, batch_size=BATCH_SIZE).argmax(dim=1).numpy()
+    settings = {name: value for name, value in find_settings(config).items() if name not in pretraining.WITHOUT_EFFECT}
+    # Data that has changed since a run began is refused, so the same place means the same data.
+    place = f"{config.data.data} {config.data.test_data} {config.data.length} {trained.card.class_names}"
+    examples_digest = digest(place.encode() + examples.row_N.tobytes() + examples.label_N.tobytes())
+    is_right = (answer_N == examples.label_N).tolist()
+    return Compared(str(folder), settings, count_weights(network), events, examples_digest, is_right)
+
+
+def _read_progress(folder: Path) -> Events:
     """Return the events of a finished run, among which there are evaluations."""
     events = read_events(folder)
     if not any(event["event"] == "evaluation" for event in events):
@@ -66,23 +81,9 @@ def read_progress(folder: Path) -> list[dict[str, Any]]:
     return events
 
 
-def read_answers(folder: Path, split: SplitName = "test", *, data_dir: Path | None = None) -> Compared:
-    """Return which sequences of a split a finished run classifies correctly, and what it may be compared by."""
-    trained = saved.load_run(folder)
-    config, examples = trained.config, runs.load_split(folder, split, data_dir=data_dir)
-    answer_N = predict_split(trained.network, examples).argmax(dim=1).numpy()
-    settings = {name: value for name, value in find_settings(config).items() if name not in pretraining.WITHOUT_EFFECT}
-    # Data that has changed since a run began is refused, so the same place means the same data.
-    place = f"{config.data.data} {config.data.test_data} {config.data.length} {trained.card.class_names}"
-    examples_digest = digest(place.encode() + examples.row_N.tobytes() + examples.label_N.tobytes())
-    right_N = (answer_N == examples.label_N).tolist()
-    return Compared(
-        str(folder), settings, count_weights(trained.network), read_progress(folder), examples_digest, right_N
-    )
-
-
 def _spread(split: Split, most: int) -> Split:
-    """Return at most so many examples, evenly spread: files are often sorted by class."""
+    """Return at most so many examples, fewer if they are long, evenly spread: files are often sorted by class."""
+    most = min(most, max(FEWEST_SEQUENCES, int(MOST_STEPS / split.length_N.mean())))
     return split.select(np.unique(np.linspace(0, split.num_examples - 1, most).astype(np.int64)))
 
 
@@ -93,10 +94,22 @@ def _find_answers(logits_NC: Float[Tensor, "N C"], label_N: Int[Tensor, " N"], t
     return Answers(
         trained.card.class_names,
         count_answers(logits_NC, label_N).confusion_CC.tolist(),
-        measure_reliability(probabilities[-1], label_N),
+        [measure_reliability(each, label_N) for each in probabilities],
         [expected_calibration_error(each, label_N) for each in probabilities],
         trained.temperature,
     )
+
+
+def _find_course(logits_NPC: Float[Tensor, "N P C"], examples: Split, share_P: Float[Tensor, " P"]) -> Course:
+    is_right_NP = logits_NPC.argmax(dim=2) == torch.from_numpy(examples.label_N)[:, None]
+    accuracy_P = 100 * is_right_NP.double().mean(dim=0)
+    x_P, num_steps = 100 * share_P, int(examples.num_steps_N[0])
+    is_equal = bool((examples.num_steps_N == num_steps).all())
+    if is_equal:
+        inputs_P = find_steps(torch.from_numpy(examples.length_N[:1]), share_P)[0]
+        x_P = (inputs_P * examples.encoding.steps_per_input).clamp(max=num_steps)
+    points = dict(zip(x_P.tolist(), accuracy_P.tolist(), strict=True))
+    return Course(points, num_steps if is_equal else None)
 
 
 def find_steps(length_B: Int[Tensor, " B"], share_P: Float[Tensor, " P"]) -> Int[Tensor, "B P"]:
@@ -148,11 +161,13 @@ def rebuild(network: Network, batch: SequenceBatch, anchor_K: Int[Tensor, " K"])
         network.encoder, batch.x_BT, [objective.gradient_window(batch, segments)], first_B=batch.first_B
     )
     rebuilt_KS = objective.generate(network.encoder, batch, segments, state)
-    _, target_KS, _ = gather_tokens(batch, segments, order=objective.order)
+    _, target_KS, is_there_KSD = gather_tokens(batch, segments, order=objective.order)
     if target_KS.dim() == 3:
-        # A mask is no target.
+        # A mask is no target, nor is a value that is missing.
         num_values = objective.decoder.head.output.out_features
         target_KS, rebuilt_KS = target_KS[:, :, :num_values], rebuilt_KS[:, :, :num_values]
+    if is_there_KSD is not None:
+        target_KS = torch.where(is_there_KSD, target_KS, torch.nan)
     is_target_KS, step = find_targets(segments), -1 if objective.order == "reversed" else 1
     true, rebuilt = (
         [row_S[is_in_S].numpy()[::step] for row_S, is_in_S in zip(each_KS, is_target_KS, strict=True)]
@@ -162,9 +177,10 @@ def rebuild(network: Network, batch: SequenceBatch, anchor_K: Int[Tensor, " K"])
 
 
 def to_pictures(found: Rebuilt, batch: SequenceBatch, size: tuple[int, int], *, is_reversed: bool) -> Reconstructions:
-    """Return rebuilt segments of gray images of a height and width as parts of these."""
-    rebuilt_KS, anchor_K = np.stack(found.rebuilt)[:, :, 0], found.segments.anchor_M.numpy()
-    return Reconstructions(batch.x_BT[:, :, 0].numpy(), anchor_K, rebuilt_KS, is_reversed, *size)
+    """Return rebuilt segments of the first gray images of a batch, of a height and width, as parts of these."""
+    rebuilt_KS = np.stack(found.rebuilt)[:, :, 0]
+    image_KT, anchor_K = (each[: len(rebuilt_KS)].numpy() for each in (batch.x_BT[:, :, 0], found.segments.anchor_M))
+    return Reconstructions(image_KT, anchor_K, rebuilt_KS, is_reversed, *size)
 
 
 def rebuild_some(network: Network, card: saved.ModelCard, whole: Split) -> Remembered | None:
@@ -185,13 +201,13 @@ def rebuild_some(network: Network, card: saved.ModelCard, whole: Split) -> Remem
         _show(found, row, names[label], form, is_reversed=is_reversed)
         for row, label in enumerate(examples.label_N[:NUM_SHOWN].tolist())
     ]
-    images = None
-    if isinstance(form, ImageFormat) and form.permutation is None and form.channels == 1:
-        few = batch.head(NUM_SHOWN)
-        images = to_pictures(
-            rebuild(network, few, found.segments.anchor_M[:NUM_SHOWN]), few, form.size, is_reversed=is_reversed
-        )
-    return Remembered(shown, images, _score(found), examples.num_examples, is_reversed)
+    images, tokens = None, "integers" if isinstance(form, SymbolFormat) else ""
+    if isinstance(form, TextFormat):
+        tokens = form.tokens
+    elif isinstance(form, ImageFormat) and form.permutation is None and form.channels == form.steps_per_input == 1:
+        few = found._replace(rebuilt=found.rebuilt[:NUM_SHOWN])
+        images = to_pictures(few, batch, form.size, is_reversed=is_reversed)
+    return Remembered(shown, images, tokens, _score(found), examples.num_examples, is_reversed)
 
 
 def _by_turns(split: Split) -> Split:
@@ -206,21 +222,28 @@ def _score(found: Rebuilt) -> tuple[float, float]:
     true, rebuilt = np.concatenate(found.true), np.concatenate(found.rebuilt)
     if np.issubdtype(true.dtype, np.integer):
         return 100 * float((rebuilt == true).mean()), 100 * float((true == np.bincount(true).argmax()).mean())
+    true = np.ma.masked_invalid(true)
     return float(np.square(rebuilt - true).mean()), float(np.square(true.mean(axis=0) - true).mean())
 
 
 def _show(found: Rebuilt, row: int, title: str, form: Format, *, is_reversed: bool) -> ShownSegment:
-    # The one step that was given is not shown: the last one, or the first.
+    # The one input that was given is not shown: the last one, or the first.
     first, anchor = (int(steps_M[row]) for steps_M in (found.segments.start_M, found.segments.anchor_M))
-    width, parts = steps_per_input(form), [part[row] for part in (found.true, found.rebuilt)]
-    if isinstance(form, SeriesFormat):
-        parts = [part.reshape(-1, form.num_channels) for part in parts]
-    spelled = [_spell(part, form) for part in parts] if isinstance(form, TextFormat) else parts
-    return ShownSegment(title, width * (first + (0 if is_reversed else 1)) + 1, width * anchor + 1, *spelled)
+    width, is_token = steps_per_input(form), isinstance(form, TextFormat | SymbolFormat)
+    true, rebuilt = (
+        _spell(part[row], form) if is_token else part[row].reshape(-1, count_values(form))
+        for part in (found.true, found.rebuilt)
+    )
+    return ShownSegment(title, width * (first + (0 if is_reversed else 1)) + 1, width * (anchor + 1), true, rebuilt)
 
 
-def _spell(token_S: Int[np.ndarray, " S"], form: TextFormat) -> tuple[str, ...]:
-    """Return the characters of tokens in the order in which people read; a box stands for those without one."""
-    letters = "".join(map(chr, range(128))) if form.alphabet is None else form.alphabet
-    found = [letters[token] if token < len(letters) else "\u25a1" for token in token_S.tolist()]
-    return tuple(found[::-1] if form.is_backward else found)
+def _spell(token_S: Int[np.ndarray, " S"], form: Format) -> tuple[str, ...]:
+    """Return tokens as people read them, in that order and equally wide; a box stands for those without a name."""
+    names: Sequence[str] = "".join(map(chr, range(128)))
+    if isinstance(form, SymbolFormat):
+        words = [f"{symbol:.0f}" for symbol in form.symbols or ()]
+        names = [word.rjust(max(map(len, words))) for word in words]
+    elif isinstance(form, TextFormat) and form.alphabet is not None:
+        names = form.alphabet
+    found = [names[token] if token < len(names) else "\u25a1".rjust(len(names[0])) for token in token_S.tolist()]
+    return tuple(found[::-1] if isinstance(form, TextFormat) and form.is_backward else found)

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -69,24 +70,25 @@ def test_lines_that_a_resumed_training_took_back_are_forgotten(run, tmp_path):
     assert read_back(log) == {TAG: points, "train/lr": [(4, 1.5)]}
 
 
-def test_what_a_killed_process_wrote_beyond_its_notes_is_not_there_twice(run, tmp_path):
+@pytest.mark.parametrize("part", [0.02, 0.5, 0.99])
+@pytest.mark.parametrize("is_taken_back", [False, True])
+def test_what_a_killed_process_wrote_in_part_is_neither_lost_nor_there_twice(run, tmp_path, part, is_taken_back):
     log = tmp_path / "log"
     board.log_run(run, log)
-    noted = (log / "logged.json").read_bytes()
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write(line(4, 40.0))
-    board.log_run(run, log)
-    (log / "logged.json").write_bytes(noted)
-    board.log_run(run, log)
-    assert read_back(log) == {TAG: [(step, 10.0 * step) for step in range(5)]}
+    (file,) = log.iterdir()
+    os.truncate(file, int(part * file.stat().st_size))
+    if is_taken_back:
+        (run / "metrics.jsonl").write_text(line(0, 9.0))
+    assert board.log_run(run, log) > 0
+    assert read_back(log) == {TAG: [(0, 9.0)] if is_taken_back else [(step, 10.0 * step) for step in range(4)]}
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"size": "x", "lines": 3}', '{"size": 99999999, "lines": []}'])
-def test_damaged_notes_begin_the_event_file_anew(run, tmp_path, damage):
+def test_an_event_file_that_is_damaged_is_replaced(run, tmp_path):
     log = tmp_path / "log"
     board.log_run(run, log)
-    (log / "logged.json").write_text(damage)
-    assert board.log_run(run, log) == 4
+    (file,) = log.iterdir()
+    file.write_bytes(b"x" + file.read_bytes()[1:])
+    assert [board.log_run(run, log), board.log_run(run, log)] == [4, 0]
     assert read_back(log) == {TAG: [(step, 10.0 * step) for step in range(4)]}
 
 
@@ -100,10 +102,11 @@ def test_a_damaged_line_is_named(run, tmp_path, damage):
 def test_runs_keep_their_names_when_others_come(run, tmp_path):
     runs = run.parent
     (runs / "more" / "second").mkdir(parents=True)
-    (runs / "more" / "second" / "metrics.jsonl").write_text("")
-    assert set(board.find_runs([runs])) == {"first", "more/second"}
-    assert set(board.find_runs([run])) == {"first"}
-    assert set(board.find_runs([run, runs / "more" / "second"])) == {"first", "more/second"}
-    assert board.find_runs([tmp_path / "runs" / "more"]) == {"second": runs / "more" / "second"}
+    for name in ("config.json", "metrics.jsonl"):
+        (runs / "more" / "second" / name).write_text("")
+    assert set(board.name_runs([runs])) == {"first", "more/second"}
+    assert set(board.name_runs([run])) == {"first"}
+    assert set(board.name_runs([run, runs / "more" / "second"])) == {"first", "more/second"}
+    assert board.name_runs([tmp_path / "runs" / "more"]) == {"second": runs / "more" / "second"}
     with pytest.raises(UsageError, match="not a folder"):
-        board.find_runs([tmp_path / "nowhere"])
+        board.name_runs([tmp_path / "nowhere"])

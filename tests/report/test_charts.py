@@ -289,3 +289,12 @@ def luminance(color):
     channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return sum(share * value for share, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("heights", [(2.3012, 2.3026, 2.3031), (0.00100001, 0.00100002), (0.0, 100.0), (-5.0, 3.0)])
+def test_numbers_along_an_axis_differ(heights):
+    line = Line("ours", tuple(Point(x, y, y, y) for x, y in enumerate(heights)))
+    figure = chart_figure(LineChart("Loss", "updates", "loss", (line,)), width=NARROW)
+    figure.draw(FigureCanvasAgg(figure).get_renderer())
+    found = [label.get_text() for label in ticks(figure.axes[0].yaxis)]
+    assert len(set(found)) == len(found) > 1

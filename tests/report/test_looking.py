@@ -1,7 +1,9 @@
 """`auxrnn show`, `compare` and `board` on small runs, and the numbers behind their pages."""
 
+import functools
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,10 +27,10 @@ from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.decoder import Decoder, feed_vector
 from auxrnn.models.encoder import Encoder, Head, VectorEmbedding
 from auxrnn.models.network import Network
-from auxrnn.report.run_pages import Course
+from auxrnn.report.run_pages import Course, draw_segments
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import predict_logits
-from command import TWO_AND_TWO, call, files_below, train
+from command import TWO_AND_TWO, call, files_below, rewrite, train
 from own_data import write_csv, write_ts
 
 RECONSTRUCT = ["--objective", "reconstruct", *TWO_AND_TWO]
@@ -56,10 +58,18 @@ def folder(tmp_path_factory):
     return folder
 
 
-def show(run, *words, out):
-    result = call("show", run, "--out", out, *words)
-    assert result.code == 0, result.err
-    return out.read_text()
+@pytest.fixture(scope="module")
+def pages(folder):
+    """The page of every run, drawn when it is first asked for."""
+
+    @functools.cache
+    def find(name):
+        path = folder / f"{name}.html"
+        result = call("show", folder / name, "--out", path)
+        assert result.code == 0, result.err
+        return path
+
+    return find
 
 
 @pytest.mark.parametrize("readout", ["last", "mean"])
@@ -153,8 +163,8 @@ def test_the_turn_is_where_nine_tenths_of_the_gain_are_reached():
 
 
 @pytest.mark.parametrize("name", ["digits", "texts", "series", "gru", "predict", "cnn"])
-def test_a_page_shows_what_its_kind_of_run_has(folder, tmp_path, name):
-    text = show(folder / name, out=tmp_path / "page.html")
+def test_a_page_shows_what_its_kind_of_run_has(pages, name):
+    text = pages(name).read_text()
     elements = parse(text)
     assert {"script", "link", "img"}.isdisjoint(elements.tags)
     assert ("What it remembers" in text) == (name in ("digits", "texts", "series"))
@@ -171,33 +181,103 @@ def test_a_page_shows_what_its_kind_of_run_has(folder, tmp_path, name):
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no browser at {CHROMIUM}")
 @pytest.mark.parametrize("name", ["digits", "texts", "series"])
-def test_a_browser_shows_the_page_without_complaint_network_or_overflow(folder, tmp_path, name):
-    show(folder / name, out=tmp_path / "page.html")
+def test_a_browser_shows_the_page_without_complaint_network_or_overflow(pages, tmp_path, name):
     for width in (390, 1200):
-        found = visit(tmp_path / "page.html", width=width, folder=tmp_path)
+        found = visit(pages(name), width=width, folder=tmp_path)
         assert (found.messages, found.resources, found.wide) == ([], [], [])
         assert found.scroll <= width
 
 
 def test_a_large_split_is_read_in_part_and_the_page_says_so(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("auxrnn.findings.MOST_SEQUENCES", 60)
-    text = show(folder / "digits", out=tmp_path / "page.html")
-    assert "made from 60 of the\n360 sequences of the test split" in text
+    result = call("show", folder / "predict", "--out", tmp_path / "page.html")
+    assert result.code == 0, result.err
+    assert "made from 60 of the\n360 sequences of the test split" in (tmp_path / "page.html").read_text()
 
 
-def test_both_calibration_errors_are_shown_of_a_run_with_a_temperature(folder, tmp_path, monkeypatch):
-    load = saved.load_run
-    monkeypatch.setattr(saved, "load_run", lambda *args, **kwargs: load(*args, **kwargs)._replace(temperature=2.5))
-    found = look_at(folder / "digits").answers
-    assert (len(found.calibration_errors), found.temperature) == (2, 2.5)
-    assert "temperature 2.5 that was fitted" in show(folder / "digits", out=tmp_path / "page.html")
+def test_both_calibration_errors_are_those_of_evaluate_where_a_run_has_a_temperature(folder, pages):
+    found = look_at(folder / "texts").answers
+    evaluated = json.loads(call("evaluate", folder / "texts", "--json").out)
+    assert found.temperature == evaluated["temperature"] != 1
+    errors = [evaluated[name] for name in ("calibration_error_before", "calibration_error")]
+    assert found.calibration_errors == pytest.approx(errors, abs=1e-4)
+    assert len(found.bins) == 2
+    assert "that was fitted on the validation split" in pages("texts").read_text()
+
+
+@pytest.fixture(scope="module")
+def source_NTD():
+    """Series of two channels, of which some values will be missing."""
+    return np.random.default_rng(0).normal(size=(48, 20, 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize("order", ["reversed", "forward"])
+@pytest.mark.parametrize(("share_missing", "joined"), [(0.0, 3), (0.3, 1), (0.3, 3)])
+def test_rebuilt_series_lie_at_their_steps_with_their_gaps_left_open(
+    source_NTD, tmp_path, order, share_missing, joined
+):
+    x_NTD = np.where(np.random.default_rng(1).random(source_NTD.shape) < share_missing, np.nan, source_NTD)
+    np.savez(tmp_path / "data.npz", x=x_NTD, y=np.arange(48) % 2)
+    words = [*RECONSTRUCT, "--steps-per-input", str(joined), "--order", order, "--segment-length", "3"]
+    train(tmp_path / "run", *words, "--test-fraction", "0.16", data=tmp_path / "data.npz")
+    found, form = look_at(tmp_path / "run"), saved.read_card(tmp_path / "run").format
+    assert list(found.course.accuracy)[-1] == found.course.num_steps == 20
+    scaled_NTD, remembered = (x_NTD - form.mean) / form.deviation, found.remembered
+    # What fills the last input is missing too.
+    scaled_NTD = np.pad(scaled_NTD, ((0, 0), (0, -20 % joined), (0, 0)), constant_values=np.nan)
+    assert remembered.num_examples == len(remembered.shown) == 8
+    for segment in remembered.shown:
+        assert np.shape(segment.true) == np.shape(segment.rebuilt) == (3 * joined, 2)
+        begin, end = segment.first - 1, segment.first - 1 + 3 * joined
+        assert any(np.allclose(segment.true, x_TD[begin:end], equal_nan=True, atol=1e-5) for x_TD in scaled_NTD)
+        assert segment.anchor == end + (joined if order == "reversed" else 0)
+    errors = np.concatenate([np.square(segment.true - segment.rebuilt) for segment in remembered.shown])
+    assert remembered.scores[0] == pytest.approx(np.nanmean(errors), rel=1e-5)
+    assert len(draw_segments(remembered.shown, width=370.0).axes) == 4
+
+
+def test_rebuilt_integers_are_spelled_at_their_steps(tmp_path):
+    x_NT = np.random.default_rng(0).choice([-4, 7, 130], size=(48, 20))
+    np.savez(tmp_path / "data.npz", x=x_NT[:, :, None], y=np.arange(48) % 2)
+    words = [*RECONSTRUCT, "--tokens", "integers", "--segment-length", "3", "--test-fraction", "0.16"]
+    train(tmp_path / "run", *words, data=tmp_path / "data.npz")
+    remembered = look_at(tmp_path / "run").remembered
+    assert remembered.tokens == "integers"
+    for segment in remembered.shown:
+        assert any(
+            [int(word) for word in segment.true] == x_T[segment.first - 1 : segment.first + 2].tolist() for x_T in x_NT
+        )
+        assert {len(word) for word in segment.true + segment.rebuilt} == {3}
+        assert {int(word) for word in segment.rebuilt} <= {-4, 7, 130}
+    (line,) = remembered.shown[0].split_lines()
+    assert line == list(zip(remembered.shown[0].true, remembered.shown[0].rebuilt, strict=True))
+    assert call("show", tmp_path / "run", "--out", tmp_path / "page.html").code == 0
+    text = (tmp_path / "page.html").read_text()
+    assert "% of the integers are right" in text
+    assert f"<pre>{' '.join(remembered.shown[0].true)} " in text
+
+
+def test_data_that_has_moved_is_found_where_it_is_said_to_be(folder, tmp_path):
+    shutil.copytree(folder / "texts", tmp_path / "one")
+    moved = tmp_path / "moved" / "texts.csv"
+    moved.parent.mkdir()
+    shutil.copy(folder / "texts.csv", moved)
+    # As after a move: the same path leads nowhere.
+    config = json.loads((folder / "texts" / "config.json").read_text())
+    rewrite(tmp_path / "one" / "config.json", json.dumps(config | {"data": str(tmp_path / "gone.csv")}))
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    for words in (("show", tmp_path / "one"), ("compare", tmp_path / "one", tmp_path / "two")):
+        lost = call(*words, "--out", tmp_path / "page.html")
+        assert (lost.code, "--data" in lost.err) == (1, True)
+        found = call(*words, "--out", tmp_path / "page.html", "--data", moved)
+        assert found.code == 0, found.err
 
 
 def test_the_page_in_a_run_disturbs_no_other_command(folder):
     before = files_below(folder / "gru")
     assert call("show", folder / "gru").out == f"{folder / 'gru' / 'index.html'}\n"
     assert set(files_below(folder / "gru")) - set(before) == {"index.html"}
-    for command in ("show", "evaluate", "resume"):
+    for command in ("evaluate", "resume"):
         assert call(command, folder / "gru").code == 0
 
 
@@ -205,13 +285,12 @@ def test_show_and_compare_refuse_in_one_sentence(folder, tmp_path):
     for words, sentence in [
         (("show", tmp_path), "is not a run"),
         (("show", folder / "digits", "--split", "validation"), "this run has no validation split"),
-        (("show", folder / "digits", "--out", "/proc/nowhere/page.html"), "cannot write"),
+        (("show", folder / "cnn", "--out", "/proc/nowhere/page.html"), "cannot write"),
         (("compare", folder / "digits"), "name two or more different runs"),
         (("compare", folder / "digits", folder / "digits"), "name two or more different runs"),
-        (("board",), "RUNS is missing"),
+        (("board",), "name run folders or a folder of runs"),
         (("board", tmp_path, "--once"), "there are no runs in"),
         (("board", folder / "nowhere", "--once"), "is not a folder"),
-        (("board", folder, "--every", "0"), "--every is 0"),
     ]:
         result = call(*words)
         assert (result.code in (1, 2), result.out) == (True, "")
@@ -265,15 +344,18 @@ def test_board_serves_runs_that_grow_until_it_is_stopped(folder, tmp_path):
     pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
     run = tmp_path / "runs" / "growing"
     run.mkdir(parents=True)
+    (run / "config.json").write_text("{}")
     event = {"event": "train", "phase": "joint", "total_step": 1, "lr": 0.5, "seconds": 1.0}
     (run / "metrics.jsonl").write_text(json.dumps(event) + "\n")
     log = tmp_path / "log"
-    words = ["board", str(tmp_path / "runs"), "--logdir", str(log), "--port", "0", "--every", "0.2"]
-    with subprocess.Popen([sys.executable, "-m", "auxrnn", *words], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "auxrnn", "board", str(tmp_path / "runs"), "--logdir", str(log), "--port"]
+    refused = subprocess.run([*command, "99999"], capture_output=True, text=True, check=False)
+    assert (refused.returncode, "auxrnn: TensorBoard does not start: " in refused.stderr) == (1, True)
+    with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             with urllib.request.urlopen(process.stdout.readline().strip(), timeout=30) as page:  # noqa: S310 - our own
                 assert page.status == 200
-            events = log / "growing" / "events.out.tfevents.auxrnn"
+            (events,) = (log / "growing").iterdir()
             size, deadline = events.stat().st_size, time.monotonic() + 30
             with (run / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps(event | {"total_step": 2}) + "\n")

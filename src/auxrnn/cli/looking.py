@@ -1,11 +1,10 @@
 """`auxrnn show`, `auxrnn compare` and `auxrnn board`: finished and running trainings, looked at."""
 
-import contextlib
-import re
+import logging
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +14,15 @@ from auxrnn.cli.commands import USE, Flag, Json, command, print_json, say
 from auxrnn.cli.evaluating import FinishedRun
 from auxrnn.config import SplitName
 from auxrnn.errors import RunError, UsageError
-from auxrnn.files import expand
+from auxrnn.files import digest, expand, user_cache
 
-LONGEST_WAIT = 3600
+WAIT_SECONDS = 2
+DataPath = Annotated[
+    Path | None, Parameter(help="File or folder with the run's own data, if it has moved since the training.")
+]
 DataDir = Annotated[
-    Path | None, Parameter(help="Folder that holds the dataset's files, if they have moved since the training.")
+    Path | None,
+    Parameter(help="Folder that holds the files of a dataset by name, if they have moved since the training."),
 ]
 
 
@@ -29,6 +32,7 @@ def show(
     *,
     out: Path | None = None,
     split: SplitName = "test",
+    data: DataPath = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -46,18 +50,11 @@ def show(
         auxrnn show runs/mnist14
         auxrnn show runs/mnist14 --out page.html --split validation
     """
-    from auxrnn import saved
-    from auxrnn.build import count_weights
-    from auxrnn.environment import read_environment
-    from auxrnn.findings import look_at, read_progress
-    from auxrnn.report.run_pages import RunFacts, write_run_page
+    from auxrnn.findings import look_at
+    from auxrnn.report.run_pages import write_run_page
 
-    trained = saved.load_run(run)
-    environment = read_environment(run)
-    made_by = shlex.join(["auxrnn", *sys.argv[1:]])
-    events = read_progress(run)
-    facts = RunFacts(str(run), trained.config, count_weights(trained.network), events, environment, made_by)
-    page = write_run_page(out or run / "index.html", run=facts, found=look_at(run, split, data_dir=data_dir))
+    found = look_at(run, split, data=data, data_dir=data_dir)
+    page = write_run_page(out or run / "index.html", found=found, command=shlex.join(["auxrnn", *sys.argv[1:]]))
     print_json({"page": str(page)}) if json else print(page)
 
 
@@ -66,6 +63,7 @@ def compare(
     *runs: Path,
     out: Path = Path("compare.html"),
     split: SplitName = "test",
+    data: DataPath = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -88,11 +86,11 @@ def compare(
     from auxrnn.findings import read_answers
     from auxrnn.report.comparisons import find_differing, make_pairs, write_comparison_page
 
-    compared = [read_answers(run, split, data_dir=data_dir) for run in runs]
+    compared = [read_answers(run, split, data=data, data_dir=data_dir) for run in runs]
     if len({run.name for run in runs}) == len(runs):
         compared = [each._replace(title=run.name) for run, each in zip(runs, compared, strict=True)]
-    page = write_comparison_page(out, runs=compared, split=split, command=shlex.join(["auxrnn", *sys.argv[1:]]))
-    pairs = make_pairs(compared)
+    pairs, made_by = make_pairs(compared), shlex.join(["auxrnn", *sys.argv[1:]])
+    page = write_comparison_page(out, runs=compared, split=split, command=made_by)
     if json:
         scores = [
             {"run": each.title, "accuracy": each.accuracy, "interval": each.interval, "examples": len(each.is_right)}
@@ -118,7 +116,6 @@ def board(
     logdir: Path | None = None,
     port: int | None = None,
     once: Flag = False,
-    every: float = 2.0,
 ) -> None:
     """Follow runs in TensorBoard, also while they train.
 
@@ -130,64 +127,44 @@ def board(
         logdir: Folder for the event files (default: one in the cache, the same for the same runs).
         port: Port of TensorBoard's server (default: the first that is free from 6006 on).
         once: Only write the event files, and end.
-        every: Seconds between two looks at the runs.
 
     Examples:
         auxrnn board runs
         auxrnn board runs/first runs/second --logdir events --once
     """
     if not runs:
-        raise UsageError("RUNS is missing; name run folders or a folder of runs: auxrnn board runs")
-    if not 0 < every <= LONGEST_WAIT:
-        raise UsageError(f"--every is {every:g}; it must be above 0 and at most {LONGEST_WAIT} seconds")
+        raise UsageError("name run folders or a folder of runs: auxrnn board runs")
     try:
-        from auxrnn.report.board import find_runs, log_run
+        from auxrnn.report.board import follow, name_runs
     except ImportError as error:
         raise UsageError("auxrnn board needs TensorBoard; pip install 'auxrnn[board]'") from error
-    from auxrnn.files import digest, user_cache
-
     known_as = digest("\0".join(str(run.absolute()) for run in runs))[:16]
     place = user_cache() / "board" / known_as if logdir is None else expand(logdir)
 
-    def update() -> int:
-        return sum(log_run(run, place / name) for name, run in find_runs(runs).items())
-
-    if not find_runs(runs):
+    if not name_runs(runs):
         raise UsageError(f"there are no runs in {', '.join(map(str, runs))}; give folders that `auxrnn train` made")
-    say(f"{update():,} events written to {place}")
+    looks = follow(runs, place)
+    say(f"{next(looks):,} events written to {place}")
     if once:
         print(place)
-    else:
-        _serve(place, update, port=port, every=every)
+        return
+    _serve(place, port)
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(WAIT_SECONDS)
+            next(looks)
 
 
-def _serve(logdir: Path, update: Callable[[], int], *, port: int | None, every: float) -> None:
-    """Run TensorBoard in a process of its own and keep its events up to date, until either ends."""
-    import threading
+def _serve(logdir: Path, port: int | None) -> None:
+    """Start TensorBoard in this process, beside what it does."""
+    from tensorboard.program import TensorBoard, TensorBoardServerException
 
-    words = ["--logdir", str(logdir), "--reload_interval", "5", *(["--port", str(port)] if port is not None else [])]
-    command = [sys.executable, "-m", "tensorboard.main", *words]
-    said: list[str] = []
-
-    def listen() -> None:
-        # Its messages are of no use to who only wants to look, but for the address and the last one if it fails.
-        for line in server.stderr or ():
-            said.append(line.strip())
-            if found := re.search(r"http://\S+", line):
-                print(found[0], flush=True)
-                say("open this address in a browser; Ctrl-C ends TensorBoard")
-
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:  # noqa: S603 - fixed words
-        listener = threading.Thread(target=listen)
-        listener.start()
-        try:
-            while server.poll() is None:
-                update()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    server.wait(every)
-        except KeyboardInterrupt:
-            return
-        finally:
-            server.terminate()
-            listener.join()
-    raise RunError(f"TensorBoard ended: {said[-1] if said else 'it said nothing'}")
+    server = TensorBoard()
+    server.configure(logdir=str(logdir), port=port, reload_interval=5, load_fast="false")
+    # Its messages, one for each request, are of no use to who only wants to look.
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    try:
+        print(server.launch(), flush=True)
+    except TensorBoardServerException as error:
+        raise RunError(f"TensorBoard does not start: {error.msg}; try another --port") from error
+    say("open this address in a browser; Ctrl-C ends TensorBoard")

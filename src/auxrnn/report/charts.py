@@ -182,8 +182,11 @@ def _scale_axes(axes: Axes, chart: LineChart, xs: Sequence[float]) -> None:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high / low >= WIDE_RANGE else MaxNLocator(5))
+    # Beside numbers that are close to each other, three digits may be too few to tell them apart.
+    low, high = sorted(axes.get_ylim())
+    digits = max(3, 2 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low))))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: describe_number(float(value)))
+        axis.set_major_formatter(lambda value, _: describe_number(float(value), digits))
         axis.minorticks_off()
     if chart.is_reversed:
         axes.invert_xaxis()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from auxrnn.files import write_aside
 from auxrnn.report.pages import load_template
 from auxrnn.report.results import LineChart, find_interval
-from auxrnn.report.run_pages import CURVES, SPLITS, Events, make_line, read_curve
+from auxrnn.report.run_pages import CURVES, SPLITS, Events, find_lines
 
 
 class Compared(NamedTuple):
@@ -33,11 +33,6 @@ class Compared(NamedTuple):
         """Return the 95 % confidence interval of the accuracy in percent."""
         return find_interval(sum(self.is_right), len(self.is_right))
 
-    @property
-    def seconds(self) -> float:
-        """Return the time of the training."""
-        return float(self.events[-1]["seconds"])
-
 
 class Pair(NamedTuple):
     """Two runs on the same sequences: how many each alone has right, and how likely that is by chance."""
@@ -51,13 +46,10 @@ class Pair(NamedTuple):
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """Return the exact two-sided p-value of McNemar's test: of a fair coin that decides who alone is right."""
-    number, fewer = only_first + only_second, min(only_first, only_second)
-    ways = total = 1
-    for place in range(fewer):
-        ways = ways * (number - place) // (place + 1)
-        total += ways
-    # Whole numbers, so that thousands of sequences neither overflow nor vanish.
-    return min(1.0, float(2 * total / 2**number))
+    from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
+
+    number = only_first + only_second
+    return float(binomtest(only_first, number).pvalue) if number else 1.0
 
 
 def make_pairs(runs: Sequence[Compared]) -> list[Pair]:
@@ -86,15 +78,14 @@ def _make_charts(runs: Sequence[Compared]) -> list[LineChart]:
         title, unit, training = CURVES[kind]
         # All of one split, so that they can be compared: the validation split before the test split.
         names = {"validation": (f"validation_{kind}",), "test": (f"test_{kind}",), "train": training}
-        curves = {
-            split: [read_curve(run.events, each, is_by_time=is_by_time) for run in runs]
+        lines = {
+            split: sum((find_lines(run.title, run.events, each, is_by_time=is_by_time) for run in runs), ())
             for split, each in names.items()
         }
-        split = max(curves, key=lambda split: sum(map(bool, curves[split])))
-        lines = sum((make_line(run.title, points) for run, points in zip(runs, curves[split], strict=True)), ())
+        split = max(lines, key=lambda split: len(lines[split]))
         x_label = "minutes of training" if is_by_time else "updates"
         where = f"{title}, by time" if is_by_time else title
-        charts.append(LineChart(f"{where} ({SPLITS[split]} split)", x_label, unit, lines))
+        charts.append(LineChart(f"{where} ({SPLITS[split]} split)", x_label, unit, lines[split]))
     return [chart for chart in charts if chart.lines]
 
 

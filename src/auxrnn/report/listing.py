@@ -44,12 +44,13 @@ def list_runs(folder: Path, *, sort: SortKey = "time") -> list[RunLine]:
         "name": lambda line: line.run,
         "minutes": lambda line: -(line.minutes or -1.0),
     }
-    return sorted(map(read_line, _find_runs(folder)), key=keys[sort])
+    return sorted(map(read_line, find_runs(folder)), key=keys[sort])
 
 
-def _find_runs(folder: Path) -> Iterator[Path]:
+def find_runs(folder: Path) -> Iterator[Path]:
+    """Yield the runs in a folder and the folders below it; of a run, itself."""
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}; name one that holds runs: auxrnn runs FOLDER")
+        raise UsageError(f"{folder} is not a folder; name one that holds runs, as `auxrnn runs FOLDER` does")
     for place, folders, files in os.walk(folder):
         if CONFIG in files and OF_A_RUN & set(files):
             folders.clear()
@@ -63,11 +64,8 @@ def read_line(run: Path) -> RunLine:
     changed = (metrics if metrics.exists() else run).stat().st_mtime
     try:
         values = json.loads(read_checked(run / CONFIG))
-        config, events = (
-            unflatten({name: value for name, value in values.items() if name != "format"}),
-            read_events(run),
-        )
-        return _describe(run, changed, config, events)
+        config = unflatten({name: value for name, value in values.items() if name != "format"})
+        return _describe(run, changed, config, read_events(run))
     except (RunError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return RunLine(str(run), "damaged", changed)
 

@@ -217,6 +217,6 @@ def describe_duration(seconds: int | float) -> str:
     return f"{hours:,} h {minutes:02} min"
 
 
-def describe_number(value: int | float) -> str:
+def describe_number(value: int | float, digits: int = 3) -> str:
     """Return a number in three digits, or as many as a large one has before its point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"

@@ -1,7 +1,7 @@
 """The page of a finished run: its curves, what it answers and when, what it remembers, and how it was made."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +15,13 @@ from auxrnn.config import RunConfig, flatten, unflatten
 from auxrnn.files import write_aside
 from auxrnn.presets import AUXILIARY, MODEL_OPTIONS, PRESETS, find_recipe, name_system
 from auxrnn.report import theme
-from auxrnn.report.answers import confusion_figure, reliability_figure
+from auxrnn.report.answers import Bins, confusion_figure, reliability_figure
 from auxrnn.report.charts import NARROW_BELOW, add_legend, new_figure
 from auxrnn.report.pages import load_template
 from auxrnn.report.records import Reconstructions
 from auxrnn.report.results import Line, LineChart, Picture, find_interval, make_point
 
 Events = Sequence[Mapping[str, Any]]
-Place = tuple[int | float, int | float]
 CURVES = {
     "accuracy": ("Accuracy while training", "accuracy, %", ("train_accuracy",)),
     "loss": ("Loss while training", "cross-entropy", ("train_loss", "supervised_loss")),
@@ -40,10 +39,10 @@ class Answers(NamedTuple):
     names: Sequence[str]
     confusion: Sequence[Sequence[int]]
     """Counts: true classes in rows, answers in columns."""
-    bins: Sequence[tuple[int, float, float]]
-    """Of the answers by ranges of probability: number, mean probability, part that is right."""
+    bins: Sequence[Bins]
+    """As trained and, if the run has a temperature, with it."""
     calibration_errors: Sequence[float]
-    """In percent, without the temperature and, if the run has one, with it."""
+    """In percent, of the same."""
     temperature: float
 
     @property
@@ -82,7 +81,7 @@ class Course(NamedTuple):
 
 
 class ShownSegment(NamedTuple):
-    """A segment as it is and as it was rebuilt: an array of numbers, or characters. Steps are counted from 1."""
+    """A segment as it is and as it was rebuilt: an array of numbers, or tokens, equally wide. Steps count from 1."""
 
     title: str
     first: int
@@ -90,10 +89,17 @@ class ShownSegment(NamedTuple):
     true: Shaped[np.ndarray, "S D"] | tuple[str, ...]
     rebuilt: Shaped[np.ndarray, "S D"] | tuple[str, ...]
 
+    @property
+    def gap(self) -> str:
+        """Return what stands between tokens: nothing between characters."""
+        return " " if len(self.true[0]) > 1 else ""
+
     def split_lines(self) -> list[list[tuple[str, str]]]:
-        """Return pairs of true and rebuilt characters in short lines, those of the first steps of a long segment."""
-        pairs = list(zip(self.true, self.rebuilt, strict=True))[:MOST_LETTERS]
-        return [pairs[start : start + LINE_LETTERS] for start in range(0, len(pairs), LINE_LETTERS)]
+        """Return pairs of true and rebuilt tokens in short lines, those of the first steps of a long segment."""
+        width = len(self.true[0] + self.gap)
+        pairs, per_line = list(zip(self.true, self.rebuilt, strict=True)), max(1, LINE_LETTERS // width)
+        pairs = pairs[: MOST_LETTERS // width]
+        return [pairs[start : start + per_line] for start in range(0, len(pairs), per_line)]
 
 
 class Remembered(NamedTuple):
@@ -102,20 +108,22 @@ class Remembered(NamedTuple):
     shown: Sequence[ShownSegment]
     images: Reconstructions | None
     """The same segments, where they can be shown as parts of images."""
+    tokens: str
+    """What their tokens are in words: "characters"; empty for numbers."""
     scores: tuple[float, float]
-    """Of the rebuilt segments and of the best constant guess: percent of right characters, or mean squared errors."""
+    """Of the rebuilt segments and of the best constant guess: percent of right tokens, or mean squared errors."""
     num_examples: int
     is_reversed: bool
 
-    @property
-    def is_text(self) -> bool:
-        """Return whether the segments are characters."""
-        return isinstance(self.shown[0].true, tuple)
-
 
 class Findings(NamedTuple):
-    """What a run shows on one of its splits."""
+    """A run, how it was made, and what it shows on one of its splits."""
 
+    folder: str
+    config: RunConfig
+    num_weights: int
+    events: Events
+    environment: Mapping[str, Any]
     split: str
     num_examples: int
     """Size of the whole split."""
@@ -124,39 +132,26 @@ class Findings(NamedTuple):
     remembered: Remembered | None
 
 
-class RunFacts(NamedTuple):
-    """How a run was made."""
-
-    folder: str
-    config: RunConfig
-    num_weights: int
-    events: Events
-    environment: Mapping[str, Any]
-    command: str
-    """What made the page."""
-
-
-def write_run_page(path: Path, *, run: RunFacts, found: Findings) -> Path:
-    """Write the page of a run and return its path."""
-    shown, config = found.answers, run.config
-    result = [event for event in run.events if event["event"] in ("evaluation", "result")][-1]
-    score = result.get(f"{found.split}_accuracy")
-    course, remembered = found.course, found.remembered
+def write_run_page(path: Path, *, found: Findings, command: str) -> Path:
+    """Write the page of a run, which a command made, and return its path."""
+    shown, config, course, remembered = found.answers, found.config, found.course, found.remembered
+    result = [event for event in found.events if event["event"] in ("evaluation", "result")][-1]
+    score, before = result.get(f"{found.split}_accuracy"), shown.bins[0] if len(shown.bins) > 1 else None
     pictures = {
         "confusion": Picture(lambda width: confusion_figure(shown.names, shown.confusion, width=width)),
-        "reliability": Picture(lambda width: reliability_figure(shown.bins, width=width)),
+        "reliability": Picture(lambda width: reliability_figure(shown.bins[-1], width=width, before=before)),
         "course": course and _make_course_chart(course, num_classes=len(shown.names)),
         "segments": remembered and Picture(lambda width: draw_segments(remembered.shown, width=width)),
     }
     text = load_template("run.html").render(
-        run=run,
         found=found,
+        command=command,
         system=name_system(config.model.model, config.loss.objective),
         data=Path(config.data.data).name,
         result=result,
         interval=None if score is None else find_interval(score / 100 * found.num_examples, found.num_examples),
         differences=find_differences(config),
-        curves=make_curves(run.events, num_classes=len(shown.names)),
+        curves=make_curves(found.events, num_classes=len(shown.names)),
         pictures=pictures,
     )
     write_aside(path, text)
@@ -180,20 +175,20 @@ def find_differences(config: RunConfig) -> tuple[str, list[tuple[str, Any, Any]]
     return min(candidates, key=lambda candidate: len(candidate[1]))
 
 
-def read_curve(events: Events, names: Sequence[str], *, is_by_time: bool = False) -> list[Place]:
-    """Return the points of a curve under the first of some names that there is, by updates or by minutes."""
+def find_lines(title: str, events: Events, names: Sequence[str], *, is_by_time: bool = False) -> tuple[Line, ...]:
+    """Return the curve under the first of some names that there is, by updates or by minutes; none without any."""
     x_name, unit = ("seconds", 60) if is_by_time else ("total_step", 1)
     for kind in ("evaluation", "train"):
         for name in names:
             points = {e[x_name] / unit: e[name] for e in events if e["event"] == kind and name in e}
             if points:
-                return sorted(points.items())
-    return []
+                return (make_line(title, sorted(points.items())),)
+    return ()
 
 
-def make_line(title: str, points: Sequence[Place]) -> tuple[Line, ...]:
-    """Return the line through some points; none without any."""
-    return (Line(title, tuple(make_point(x, [y]) for x, y in points)),) if points else ()
+def make_line(title: str, points: Iterable[tuple[int | float, float]]) -> Line:
+    """Return the line through some points."""
+    return Line(title, tuple(make_point(x, [y]) for x, y in points))
 
 
 def make_curves(events: Events, *, num_classes: int) -> list[LineChart]:
@@ -202,18 +197,18 @@ def make_curves(events: Events, *, num_classes: int) -> list[LineChart]:
     charts = []
     for kind, (title, unit, names) in CURVES.items():
         named = {split: names if split == "train" else (f"{split}_{kind}",) for split in SPLITS}
-        lines = sum((make_line(SPLITS[split], read_curve(events, each)) for split, each in named.items()), ())
+        lines = sum((find_lines(SPLITS[split], events, each) for split, each in named.items()), ())
         chance = 100 / num_classes if kind == "accuracy" else None
         charts.append(LineChart(title, "updates", unit, lines, chance=chance, pretraining=pretraining))
-    rate = make_line("learning rate", read_curve(events, ("lr",)))
+    rate = find_lines("learning rate", events, ("lr",))
     charts.append(LineChart("Learning rate", "updates", "learning rate", rate, pretraining=pretraining))
     return [chart for chart in charts if chart.lines]
 
 
 def _make_course_chart(course: Course, *, num_classes: int) -> LineChart:
     unit = "percent of the sequence read" if course.num_steps is None else "steps read"
-    line = make_line("accuracy", list(course.accuracy.items()))
-    return LineChart("Accuracy on the way", unit, "accuracy, %", line, chance=100 / num_classes)
+    line = make_line("accuracy", course.accuracy.items())
+    return LineChart("Accuracy on the way", unit, "accuracy, %", (line,), chance=100 / num_classes)
 
 
 @matplotlib.rc_context(theme.STYLE)
@@ -230,7 +225,9 @@ def draw_segments(shown: Sequence[ShownSegment], *, width: float) -> Figure:
         for channel in range(min(MOST_CHANNELS, np.shape(segment.true)[1])):
             color, name = theme.color(theme.series(channel + 2)), f" {channel + 1}" if channel else ""
             true, rebuilt = (np.asarray(part)[:, channel] for part in (segment.true, segment.rebuilt))
-            axes.plot(steps, true, color=color, alpha=0.35, linewidth=3, label=f"true{name}")
+            # A value between two gaps is on no line.
+            mark = "o" if np.isnan(true).any() else None
+            axes.plot(steps, true, color=color, alpha=0.35, linewidth=3, marker=mark, markersize=3, label=f"true{name}")
             axes.plot(steps, rebuilt, color=color, linewidth=1.4, label=f"rebuilt{name}")
         axes.axvline(segment.anchor, color=theme.color("mark"), linewidth=1.2, label="anchor")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
