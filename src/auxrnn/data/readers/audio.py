@@ -16,7 +16,7 @@ from auxrnn.data.examples import PART_NAMES, Example, Part, Problems, Source, Un
 from auxrnn.data.folders import AUDIO_SUFFIXES, ORDER, UNLABELED, Placed, Tree, find_files, sort_by_folder
 from auxrnn.data.formats import Format, SeriesFormat, count_channels
 from auxrnn.data.readers.recordings import RecordingHeader, decode, read_header
-from auxrnn.data.readers.rows import KINDS, NUM_SAMPLED, read_names
+from auxrnn.data.readers.rows import KINDS, NUM_SAMPLED, read_names, suffix_of
 from auxrnn.data.readers.table import TableOptions, is_called, open_tables, read_texts
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
@@ -99,7 +99,7 @@ def find_audio_column(path: Path) -> str | None:
     """Return the column of a table that names audio files, by its own name and its values; None if there is none."""
     try:
         names, _ = read_names(path)
-        rows = KINDS[path.suffix.lower()].read(path, Problems(is_patient=True), None)
+        rows = KINDS[suffix_of(path)].read(path, Problems(is_patient=True), None)
         records = [record for _, record in islice(rows, NUM_SAMPLED)]
     except (RunError, UsageError):
         # Whoever reads the table for its texts says what is wrong.
