@@ -8,8 +8,8 @@ from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
 from auxrnn.data.examples import PART_NAMES, Part, Problems, Source
 from auxrnn.data.folders import AUDIO_SUFFIXES, PICTURE_SUFFIXES, has_files
-from auxrnn.data.formats import Format, SeriesFormat
-from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, Layout, array_source, is_array_folder
+from auxrnn.data.formats import Format, SeriesFormat, SymbolFormat
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
 from auxrnn.data.readers.audio import audio_source, audio_table_source, find_audio_column
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.readers.file_folder import FILE_SUFFIXES, file_folder_source
@@ -97,7 +97,8 @@ def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool, l
     if first.is_dir() or suffix in ARRAY_SUFFIXES:
         has_symbols = config.tokens == "integers"
         check_options(config, ("channels_first", *(["tokens"] if has_symbols else [])), what="arrays")
-        return array_source(name, first, has_labels=has_labels, layout=Layout(config.channels_first, has_symbols))
+        asked = SymbolFormat() if has_symbols else SeriesFormat(1, is_channels_first=config.channels_first)
+        return array_source(name, first, has_labels=has_labels, asked=asked)
     if suffix in AUDIO_SUFFIXES:
         return audio_source(name, first, config, has_labels=has_labels)
     if suffix in TABLE_SUFFIXES:
