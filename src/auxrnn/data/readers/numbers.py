@@ -34,6 +34,8 @@ from auxrnn.data.readers.table import (
     LABEL_NAMES,
     TEXT_NAMES,
     TableFile,
+    describe_table,
+    find_asked_label,
     find_column,
     find_known,
     is_called,
@@ -96,7 +98,7 @@ def number_source(name: str, files: Files, options: NumberOptions) -> Source:
 def is_number_table(head: Head, *, label_column: str | None = None) -> bool:
     """Return whether a table holds numbers beside labels and names of series; a single column of digits may be text."""
     table = _settle(head, NumberOptions(label_column))
-    label = _find_label(table, label_column, {None}, has_labels=True)
+    label = _find_label(table, label_column, (), has_labels=True)
     series, time, others = _divide(table, NumberOptions(), {label})
     text = find_known(table.names, TEXT_NAMES, besides=[label]) if table.is_named else None
     numeric = [index for index in others if table.has_numbers(index)]
@@ -134,7 +136,7 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
         asked = split_columns(options.value_columns, table.names)
         chosen = tuple(find_column(path, table.names, name, "--value-columns") for name in asked)
     needs_label = options.has_labels and part != "unlabeled"
-    label = _find_label(table, options.label_column, {None, *chosen}, has_labels=needs_label)
+    label = _find_label(table, options.label_column, chosen, has_labels=needs_label)
     series, time, others = _divide(table, options, {label, *chosen})
     if time is not None and series is None and (options.time_column is not None or not chosen):
         what = f"has a column {table.names[time]!r}, and none that says which series a row belongs to"
@@ -169,13 +171,10 @@ def _choose_like(table: Head, like: SeriesFormat) -> tuple[int, ...]:
     return tuple(table.names.index(name) if name in table.names else int(name) - 1 for name in columns)
 
 
-def _find_label(table: Head, asked: str | None, besides: Collection[int | None], *, has_labels: bool) -> int | None:
+def _find_label(table: Head, asked: str | None, besides: Collection[int], *, has_labels: bool) -> int | None:
     """Return the column of the labels: asked for, of a well-known name, or the first of a table without names."""
     if asked is not None:
-        label = find_column(table.path, table.names, asked.strip(), "--label-column")
-        if label in besides:
-            raise UsageError(f"column {asked!r} of {table.path} is given as numbers and as labels; give another one")
-        return label
+        return find_asked_label(table.path, table.names, asked, besides, "numbers")
     if table.is_named:
         # Beside x, y is a channel.
         names = ["" if name.lower() == "y" and "x" in map(str.lower, table.names) else name for name in table.names]
@@ -224,8 +223,6 @@ def _fit(file: TableFile, like: Format | None) -> SeriesFormat:
 
 
 def _describe(file: TableFile) -> str:
-    header = "" if file.is_named else " without a header"
-    label = "without labels" if file.label is None else f"labels in column {file.select(file.label)}"
     names = [file.select(index) for index in file.text]
     ends = f", from {names[0]} to {names[-1]}" if len(names) > 1 else ""
     layout = f"a series in each row, steps in {len(names)} columns{ends}"
@@ -233,19 +230,19 @@ def _describe(file: TableFile) -> str:
         order = "" if file.time is None else f" by column {file.select(file.time)}"
         channels = f"{count_channels(len(names))} ({list_names(names)})"
         layout = f"{channels}, a step in each row{order}, series in column {file.select(file.series)}"
-    return printable(f"table of numbers in {file.kind.title}{header}, {layout}, {label}")
+    return describe_table(file, "numbers", layout)
 
 
 def _read_wide(file: TableFile, problems: Problems) -> Iterator[Example]:
     for place, record in read_rows(file, problems):
         with problems.at(place):
             cells = _align(record, file)
-            num_steps = max(
-                (step for step, index in enumerate(file.text, start=1) if not _is_empty(cells[index])), default=0
-            )
-            if not num_steps:
+            chosen = [*file.text]
+            while chosen and _is_empty(cells[chosen[-1]]):
+                chosen.pop()
+            if not chosen:
                 raise ExampleError("is empty")
-            value_T = _read_numbers(cells, file, num_steps)
+            value_T = _read_numbers(cells, file.names, chosen)
             yield Example(value_T[:, None], _find_class(cells, file), place, file.part)
 
 
@@ -264,7 +261,7 @@ class _Steps:
         if None not in (label, self.label) and label != self.label:
             what = f"has the label {str(label)[:40]!r} where its series began with {str(self.label)[:40]!r}"
             raise ExampleError(what, "give all rows of a series the same label")
-        value_D = _read_numbers(cells, file)
+        value_D = _read_numbers(cells, file.names, file.text)
         time = 0.0 if file.time is None else _to_time(cells[file.time], file.names[file.time])
         self.label = self.label or label
         self.times.append(time)
@@ -349,18 +346,17 @@ def _align(record: Record, file: TableFile) -> list[object]:
     return cells
 
 
-def _read_numbers(cells: Sequence[object], file: TableFile, most: int | None = None) -> Float32[np.ndarray, " K"]:
+def _read_numbers(cells: Sequence[object], names: Sequence[str], chosen: Sequence[int]) -> Float32[np.ndarray, " K"]:
     """Return the numbers of a row, NaN for those that are missing; raise `ExampleError` for what is none."""
-    chosen = file.text[:most]
     try:
         wide_K = np.array([float(cells[index]) for index in chosen])  # type: ignore[arg-type]
     except (ValueError, TypeError, OverflowError):
-        wide_K = np.array([_to_number(cells[index], file.names[index]) for index in chosen])
+        wide_K = np.array([_to_number(cells[index], names[index]) for index in chosen])
     with np.errstate(over="ignore"):
         value_K = wide_K.astype(np.float32)
     if len(found := find_bad(value_K[:, None], may_miss=True)):
         wrong = chosen[found[0]]
-        raise ExampleError(f"has {str(cells[wrong])[:40]!r} in column {file.names[wrong][:80]!r}", FILL_IN)
+        raise ExampleError(f"has {str(cells[wrong])[:40]!r} in column {names[wrong][:80]!r}", FILL_IN)
     return value_K
 
 

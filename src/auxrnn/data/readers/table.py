@@ -144,12 +144,9 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
     text = tuple(find_column(path, names, name, "--text-column") for name in ask(names))
     if options.text_column is not None and not usual and text:
         _refuse_numbers(head, [names[index] for index in text], text)
-    if options.label_column is None:
+    label = find_asked_label(path, names, options.label_column, text, "text")
+    if label is None:
         label = find_known(names, LABEL_NAMES, besides=text)
-    else:
-        label = find_column(path, names, label_name, "--label-column")
-    if label in text:
-        raise UsageError(f"column {options.label_column!r} of {path} is given as text and as labels; give another one")
     if not text:
         known = find_known(names, TEXT_NAMES, besides=[label])
         others = [index for index in range(len(names)) if index != label] if known is None else [known]
@@ -216,6 +213,16 @@ def find_column(path: Path, names: Sequence[str], name: str, flag: str) -> int:
     if name in map(str, range(1, len(names) + 1)):
         return int(name) - 1
     raise UsageError(f"{path} has no column {name!r} (it has {list_names(names)}); give {flag} one that all files have")
+
+
+def find_asked_label(
+    path: Path, names: Sequence[str], asked: str | None, besides: Collection[int], what: str
+) -> int | None:
+    """Return the column of labels that is asked for, None if none is; it cannot be one of those that are read."""
+    label = None if asked is None else find_column(path, names, asked.strip(), "--label-column")
+    if label in besides:
+        raise UsageError(f"column {asked!r} of {path} is given as {what} and as labels; give another one")
+    return label
 
 
 def find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
@@ -298,7 +305,11 @@ def _read_class_names(path: Path) -> Mapping[str, str]:
 def _describe(file: TableFile) -> str:
     if file.kind is PLAIN_TEXT:
         return "texts, one per line"
-    text = f"text in column {' and '.join(map(file.select, file.text))}"
+    return describe_table(file, "texts", f"text in column {' and '.join(map(file.select, file.text))}")
+
+
+def describe_table(file: TableFile, what: str, layout: str) -> str:
+    """Return what a table was understood to be, for the user."""
     label = "without labels" if file.label is None else f"labels in column {file.select(file.label)}"
     header = "" if file.is_named else " without a header"
-    return printable(f"table of texts in {file.kind.title}{header}, {text}, {label}")
+    return printable(f"table of {what} in {file.kind.title}{header}, {layout}, {label}")
