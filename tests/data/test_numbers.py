@@ -167,12 +167,14 @@ def test_a_wrong_row_is_refused_by_its_line(tmp_path, content, options, sentence
         (WIDE, {"value_columns": "t0+label"}, "holds words in 'label'"),
         (WIDE, {"value_columns": "t0+t9"}, "has no column 't9'"),
         (WIDE, {"text_column": "t0+t1"}, "has numbers in 't0', 't1', not texts; give --value-columns t0+t1 instead"),
+        ('{"a\\udcf7": 1, "b": 2}\n' * 2, {"text_column": "1+2"}, "give --value-columns 1+b instead"),
         (WIDE, {"tokens": "integers"}, "tokens is characters or bytes, integers is for arrays"),
     ],
 )
 def test_what_is_not_clear_is_asked_in_one_sentence(tmp_path, content, options, sentence):
+    name = "my.jsonl" if content.startswith("{") else "my.csv"
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        read(write(tmp_path, content), **options)
+        read(write(tmp_path, content, name), **options)
 
 
 @pytest.mark.parametrize(

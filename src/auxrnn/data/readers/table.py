@@ -161,13 +161,14 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
     return TableFile(path, part, names, is_named, text, label)
 
 
-def _refuse_numbers(head: Head, names: Sequence[str], text: Collection[int]) -> None:
+def _refuse_numbers(head: Head, names: Sequence[str], text: Sequence[int]) -> None:
     """Refuse columns that hold nothing but numbers: as characters they would teach nothing."""
     cells = [cell for index in text for cell in head.cells[index][1:]]
     # Objects say themselves what is a text.
     found = [is_number(cell) and not (head.is_named and cell and isinstance(cell, str)) for cell in cells]
     if all(found) and any(cells):
-        flag = f"--value-columns {'+'.join(names)}"
+        columns = (name if name.isprintable() else str(index + 1) for index, name in zip(text, names, strict=True))
+        flag = f"--value-columns {'+'.join(columns)}"
         raise UsageError(
             f"{head.path} has numbers in {list_names(names)}, not texts; give {flag} instead of --text-column"
         )
