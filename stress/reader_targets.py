@@ -222,8 +222,8 @@ def _read_to_train(path: Path, options: DataConfig, rng: Random) -> None:
     dtype = np.dtype(facts.dtype)
     if len(values.getvalue()) != dtype.itemsize * int(table.begin_N1[-1]) * (facts.num_features or 1):
         raise MistakeError("values that are not as many as the table says")
-    if dtype.kind == "f" and not np.isfinite(np.frombuffer(values.getvalue(), dtype)).all():
-        raise MistakeError("a value that is not finite")
+    if dtype.kind == "f" and np.isinf(np.frombuffer(values.getvalue(), dtype)).any():
+        raise MistakeError("a value that is infinite")
 
 
 def _read_to_predict(path: Path, form: Format) -> None:

@@ -19,10 +19,12 @@ def to_csv(rows, delimiter=","):
 
 
 def wide_rows(num_rows=60):
-    """A row for each series; they end early, as their cells do."""
+    """A row for each series; they end early, as their cells do, and some have a gap."""
     longest = max(len(x_TD) for x_TD, _ in series_of(num_rows, 1))
     header = [f"t{step}" for step in range(longest)]
     rows = [[*x_TD[:, 0].tolist(), *[""] * (longest - len(x_TD)), label] for x_TD, label in series_of(num_rows, 1)]
+    for row in rows[::3]:
+        row[2] = ""
     return [[*header, "label"], *rows]
 
 

@@ -186,6 +186,16 @@ def test_recordings_come_from_standard_input_and_at_any_rate(tmp_path, monkeypat
     assert result.err.startswith("auxrnn: standard input is cut off (")
 
 
+def test_neighboring_samples_of_recordings_are_joined(tmp_path):
+    for number in range(12):
+        label, length = ("low", 90) if number % 2 else ("high", 110)
+        save_wav(tmp_path / "digits" / f"{label}_{number}.wav", tone(length, pitch=500 if label == "low" else 2000))
+    train(tmp_path / "run", tmp_path / "digits", "--label-pattern", "{label}_*", "--steps-per-input", "20")
+    card = card_of(tmp_path / "run")
+    assert (card["num_steps"], card["class_names"]) == (6, ["high", "low"])
+    assert len(predictions(tmp_path / "run", tmp_path / "digits")["predictions"]) == 12
+
+
 def test_unlabeled_recordings_help_in_pretraining_and_are_resampled(tmp_path):
     sounds = write_audio(tmp_path / "sounds")
     save_wav(tmp_path / "more" / "a.wav", tone(rate=1600), rate=1600)

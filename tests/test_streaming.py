@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auxrnn import runs
+from auxrnn import runs, saved
 from auxrnn.data.formats import SeriesFormat, SymbolFormat
 from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError

@@ -6,6 +6,15 @@ from auxrnn.config import DataConfig
 from auxrnn.data.datasets import find_key
 from auxrnn.data.sources import find_sources
 from own_data import write_arrays, write_csv, write_images, write_ts
+from own_numbers import make_channels_first, make_folder, make_symbols, make_ucr, make_wide
+from sounds import save_wav
+
+
+def write_sounds(folder):
+    for name in ("x/a.wav", "y/b.wav"):
+        save_wav(folder / name)
+    (folder / "t.csv").write_text("file,label\nx/a.wav,x\ny/b.wav,y\n")
+    return folder
 
 
 def key_of(name, **options):
@@ -64,8 +73,28 @@ def test_dbpedia_keeps_its_checksum(shared_dbpedia, tokens, key):
         ),
         (lambda folder: write_arrays(folder / "data.npz"), {}, "06fc0c576feffe032baf02bd0aa0bde3"),
         (write_ts, {}, "91a9f93a8feb5d85a0fdccc34e8f7d40"),
+        (lambda folder: make_wide(folder)[0][0], {}, "024d4ab208f512bcc68d1eec1adbd36d"),
+        (lambda folder: make_ucr(folder)[0][0], {}, "86c30921700e45e01dbc169c73ca9f3d"),
+        (lambda folder: make_folder(folder, ".npy")[0][0], {}, "5e08dd97d533678683e468f17a70f808"),
+        (lambda folder: make_symbols(folder)[0][0], {"tokens": "integers"}, "bb0f42ab883cc067e2ce49565e914ebf"),
+        (
+            lambda folder: make_channels_first(folder)[0][0],
+            {"channels_first": True},
+            "442f8b09e420d411f4f68050c07783d4",
+        ),
+        (write_sounds, {}, "4d8664480a3fe7bdd6a82523f9707e96"),
+        (
+            write_sounds,
+            {"sample_rate": 4000, "label_pattern": "{label}"},
+            "07dc4c271602c9c64d34e38d18f67994",
+        ),
+        (lambda folder: write_sounds(folder) / "t.csv", {}, "5963b92f227781d735065c78a6dbabba"),
     ],
-    ids=["table", "table with options", "images", "images with options", "arrays", "series"],
-)
+    ids=[
+        "table", "table with options", "images", "images with options", "arrays", "series", "table of numbers",
+        "tables of numbers by part", "folder of files", "symbols", "channels first", "audio", "audio with options",
+        "table of audio",
+    ],
+)  # fmt: skip
 def test_own_files_keep_their_checksum(tmp_path, write, options, key):
     assert key_of(write(tmp_path), **options) == key

@@ -55,15 +55,22 @@ def test_a_text_is_a_whole_file_also_in_prediction(tmp_path):
     assert bytes(alone.value_T) == b"one\ntwo\n"
 
 
+def test_gaps_are_read_as_in_arrays(tmp_path):
+    save(tmp_path, "up/1.csv", "1,2\n3,\n")
+    save(tmp_path, "up/2.npy", np.array([[1, 2], [3, np.nan]]))
+    for example in read(tmp_path)[1]:
+        np.testing.assert_array_equal(example.value_T, [[1, 2], [3, np.nan]])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
         ("up/2.csv", "1,2\n3,x\n", "line 2 has 'x' in column '2'; write a number"),
-        ("up/2.csv", "1,2\n3,\n", "line 2 has '' in column '2'; fill it in with a finite 32-bit float"),
+        ("up/2.csv", "1,2\n3,1e99\n", "line 2 has '1e99' in column '2'; fill it in with a finite 32-bit float"),
         ("up/2.csv", "1\n2\n", "2.csv has 1 channel instead of 2 channels; give all files the same channels"),
         ("up/2.csv", "a,b\n", "line 1 has 'a' in column '1'; write a number"),
         ("up/2.npy", np.ones((2, 2, 2)), "has the shape [2, 2, 2]; save one series of numbers in each file"),
-        ("up/2.npy", np.full((2, 2), np.nan), "2.npy has nan at step 0, channel 0; fill it in"),
+        ("up/2.npy", np.full((2, 2), np.inf), "2.npy has inf at step 0, channel 0; fill it in"),
     ],
 )
 def test_a_wrong_file_is_refused_by_its_name(tmp_path, name, content, sentence):

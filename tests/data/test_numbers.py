@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from auxrnn.config import DataConfig
+from auxrnn.data.datasets import load
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import SeriesFormat
 from auxrnn.data.readers import numbers
@@ -47,6 +48,25 @@ def test_a_row_is_a_series_that_ends_at_its_last_number(tmp_path):
     assert all(example.value_T.dtype == np.float32 for example in examples)
     assert understood.format == SeriesFormat(1, columns=("t0", "t1", "t2"))
     assert understood.description.endswith("steps in 3 columns, from t0 to t2, labels in column label")
+
+
+@pytest.mark.parametrize("gap", ["", "NaN", " ? "])
+def test_a_number_that_is_missing_is_a_gap_in_its_series(tmp_path, gap):
+    for content, expected in (
+        (WIDE.replace("2.5", gap), [[1], [np.nan], [-30]]),
+        (LONG.replace("3,4", f"{gap},4"), [[1, 2], [np.nan, 4]]),
+    ):
+        np.testing.assert_array_equal(read(write(tmp_path, content))[1][0].value_T, expected)
+
+
+def test_gaps_of_tables_are_counted_or_refused_as_those_of_arrays_are(tmp_path, assert_one_sentence):
+    wide, long = write(tmp_path, WIDE.replace("2.5", "")), write(tmp_path, LONG.replace("3,4", ",4"), "long.csv")
+    for path, place in ((wide, "line 2 has nan at step 1, channel 0"), (long, "series a has nan at step 1, channel 0")):
+        facts = load(DataConfig(data=str(path))).facts
+        assert (facts.num_missing, facts.num_gappy) == (1, 1)
+        with pytest.raises(RunError) as error:
+            load(DataConfig(data=str(path), missing="refuse"))
+        assert_one_sentence(error, f"{path}, {place}; fill it in, or give --missing mask")
 
 
 def test_a_column_without_a_name_is_left_out(tmp_path):
@@ -120,8 +140,7 @@ def test_other_kinds_of_tables_give_the_same(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("content", "options", "sentence"),
     [
-        (WIDE.replace("2.5", "NaN"), {}, "line 2 has 'NaN' in column 't1'; fill it in with a finite 32-bit float"),
-        (WIDE.replace("2.5", ""), {}, "line 2 has '' in column 't1'; fill it in with a finite 32-bit float"),
+        (WIDE.replace("2.5", "inf"), {}, "line 2 has 'inf' in column 't1'; fill it in with a finite 32-bit float"),
         (WIDE.replace("2.5", "1e99"), {}, "line 2 has '1e99' in column 't1'; fill it in with a finite 32-bit float"),
         (WIDE + "1,2,3,4,up,5\n", {}, "line 5 has 6 columns where the first row has 5; give it at most 5"),
         (LONG.replace("a,1,1,2,up", "a,1,1,2,down"), {}, "has the label 'down' where its series began with 'up'; give"),
@@ -148,12 +167,14 @@ def test_a_wrong_row_is_refused_by_its_line(tmp_path, content, options, sentence
         (WIDE, {"value_columns": "t0+label"}, "holds words in 'label'"),
         (WIDE, {"value_columns": "t0+t9"}, "has no column 't9'"),
         (WIDE, {"text_column": "t0+t1"}, "has numbers in 't0', 't1', not texts; give --value-columns t0+t1 instead"),
+        ('{"a\\udcf7": 1, "b": 2}\n' * 2, {"text_column": "1+2"}, "give --value-columns 1+b instead"),
         (WIDE, {"tokens": "integers"}, "tokens is characters or bytes, integers is for arrays"),
     ],
 )
 def test_what_is_not_clear_is_asked_in_one_sentence(tmp_path, content, options, sentence):
+    name = "my.jsonl" if content.startswith("{") else "my.csv"
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        read(write(tmp_path, content), **options)
+        read(write(tmp_path, content, name), **options)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,19 @@
-"""Pictures or recordings below a folder: visible files at any depth, in the same order everywhere; and their classes.
+"""Files of a kind below a folder: visible ones at any depth, in the same order everywhere; and their classes.
 
 The first level is the class, or train/, validation/ and test/ are and the second is the class, however deep files lie
 below; a class called `unlabeled` has files without one.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from auxrnn.data.examples import SPLIT_NAMES, Part, Problems
+import numpy as np
+from jaxtyping import Shaped
+
+from auxrnn.data.examples import SPLIT_NAMES, Example, Part, Problems
 from auxrnn.files import printable
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -20,7 +23,6 @@ MOST_LOOKED_AT = 100_000
 """After this many names without a file of a kind, a folder is taken to have none."""
 UNLABELED: Part = "unlabeled"
 ORDER: tuple[Part | None, ...] = (None, "train", "validation", "test", UNLABELED)
-"""Training comes first: it says what the others are."""
 
 Names = tuple[str, ...]
 """A path relative to a folder, name by name."""
@@ -37,6 +39,11 @@ class Tree(NamedTuple):
     errors: tuple[OSError, ...]
     """Why some folders cannot be read."""
 
+    @property
+    def below(self) -> str:
+        """The path down to where the files part: labels depend on it, and a checksum of the files does not know it."""
+        return os.path.commonpath(["/".join(names[:-1]) for names in self.files]) if self.files else ""
+
     def paths(self) -> list[Path]:
         """Return the files as the user would name them."""
         return [self.folder.joinpath(*names) for names in self.files]
@@ -44,6 +51,10 @@ class Tree(NamedTuple):
     def place(self, names: Names) -> str:
         """Return the path of something in the folder, for error messages."""
         return printable(self.folder.joinpath(*names))
+
+    def put(self, names: Names, label: str | None, part: Part | None, group: str) -> "Placed":
+        """Return a file of the tree with what its place says of it."""
+        return Placed(self.folder.joinpath(*names), names, label, part, group)
 
     def report(self, problems: Problems, kind: str) -> None:
         """Refuse folders that cannot be read, and skip what has the name of a file but is none."""
@@ -55,8 +66,9 @@ class Tree(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A file below a folder, and what its place says of it."""
+    """A file, and what its place says of it."""
 
+    path: Path
     names: Names
     """Its path below the folder that the user named."""
     label: str | None
@@ -64,9 +76,52 @@ class Placed(NamedTuple):
     group: str
     """The folder of its class, which may not come out empty."""
 
+    @property
+    def place(self) -> str:
+        """Its path, for error messages."""
+        return printable(self.path)
+
+
+class Album(NamedTuple):
+    """All files of a source, training first."""
+
+    files: Sequence[Placed]
+    groups: Sequence[str]
+    """The folders of all classes, with files or without."""
+    class_names: Mapping[str, str] | None = None
+
+    def describe(self, what: str) -> str:
+        """Return how many there are of files and classes: "3 recordings, 2 classes"."""
+        number = len({file.label for file in self.files} - {None})
+        classes = f", {number} class{'es' * (number != 1)}" if number else ""
+        return f"{len(self.files):,} {what}{classes}"
+
+    def refuse_empty(self, filled: Collection[str], what: str, problems: Problems) -> None:
+        """Refuse the folders of which nothing could be read."""
+        for group in self.groups:
+            if group not in filled:
+                problems.refuse(group, f"has no {what} that can be read", "add some or remove the folder")
+
+    def read_each(
+        self, read: Callable[[Placed], Shaped[np.ndarray, "T *D"]], what: str, problems: Problems, *, can_skip: bool
+    ) -> Iterator[Example]:
+        """Yield the files as examples, one after the other; refuse folders of which none could be read."""
+        filled = set[str]()
+        for file in self.files:
+            with problems.noting_errors(), problems.at(file.place, can_skip=can_skip):
+                value_T = read(file)
+                filled.add(file.group)
+                yield Example(value_T, file.label, file.place, file.part)
+        self.refuse_empty(filled, what, problems)
+
 
 def find_files(folder: Path, suffixes: tuple[str, ...]) -> Tree:
-    """List the files below a folder by the suffixes of their names, in any case; links are followed."""
+    """List the files below a folder by the suffixes of their names, in any case; links are followed.
+
+    A file that is given instead is the only one.
+    """
+    if folder.is_file():
+        return Tree(folder.parent, ((folder.name,),), (), (), ())
     errors: list[OSError] = []
     found = sorted(_walk(folder, errors))
     folders = tuple(names for names, is_folder in found if is_folder)
@@ -83,14 +138,15 @@ def has_files(folder: Path, suffixes: tuple[str, ...], *, in_folders: bool = Fal
     )
 
 
-def sort_by_folder(tree: Tree, problems: Problems, *, has_labels: bool, cure: str) -> tuple[list[Placed], list[str]]:
-    """Return each file with the class and the part of its folder, training first, and the folders of all classes.
+def sort_by_folder(tree: Tree, problems: Problems, *, has_labels: bool, kind: str, cure: str) -> Album:
+    """Return each file with the class and the part of its folder.
 
     Without labels every file counts, wherever it is. Where no folder is a class, `cure` says what to do.
     """
+    tree.report(problems, kind)
     if not has_labels:
         group = printable(tree.folder)
-        return [Placed(names, None, None, group) for names in tree.files], [group]
+        return Album([tree.put(names, None, None, group) for names in tree.files], [group])
     first = {names[0] for names in tree.folders if len(names) == 1}
     parted = {name for name in first if name.lower() in SPLIT_NAMES}
     has_folders = {names[0] for names in tree.folders if len(names) == 2}
@@ -99,18 +155,22 @@ def sort_by_folder(tree: Tree, problems: Problems, *, has_labels: bool, cure: st
     classes = [folder for folder in tree.folders if _find_class((*folder, ""), is_parted=is_parted) == folder]
     if all(names[-1].lower() == UNLABELED for names in classes):
         problems.refuse(printable(tree.folder), "has no class folders", cure)
-        return [], []
-    placed = []
+        return Album([], [])
+    files = []
     for names in tree.files:
         folder = _find_class(names, is_parted=is_parted)
         if folder is None:
             problems.skip(tree.place(names), "lies in no class folder")
             continue
         label, part = printable(folder[-1]), SPLIT_NAMES[folder[0].lower()] if len(folder) == 2 else None
-        one = Placed(names, label, part, tree.place(folder))
-        placed.append(one._replace(label=None, part=UNLABELED) if label.lower() == UNLABELED else one)
-    placed.sort(key=lambda one: ORDER.index(one.part))
-    return placed, [tree.place(folder) for folder in classes]
+        file = tree.put(names, label, part, tree.place(folder))
+        files.append(file._replace(label=None, part=UNLABELED) if label.lower() == UNLABELED else file)
+    return Album(by_part(files), [tree.place(folder) for folder in classes])
+
+
+def by_part(files: Sequence[Placed]) -> list[Placed]:
+    """Return files in their order, training first: it says what the others are."""
+    return sorted(files, key=lambda file: ORDER.index(file.part))
 
 
 def _find_class(names: Names, *, is_parted: bool) -> Names | None:

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, Shaped, UInt32
 
 from auxrnn.config import MOST, MOST_CHARACTERS, DataConfig
-from auxrnn.data.examples import Example, ExampleError
+from auxrnn.data.examples import Example, ExampleError, Problems
 from auxrnn.data.images import ImageFormat, to_unit
 from auxrnn.data.sequences import Encoding, Split, measure_lengths
-from auxrnn.errors import RunError, UsageError
+from auxrnn.errors import UsageError
 from auxrnn.structs import LARGEST_INPUT
 
 Tokens = Literal["characters", "bytes"]
@@ -403,12 +403,17 @@ def fit_channels(places: Sequence[tuple[str, int]], like: object) -> SeriesForma
         raise UsageError(f"{places[0][0]} holds series of numbers; give the same kind of data as the training data")
     form = like or SeriesFormat(places[0][1])
     for place, num_channels in places:
-        if num_channels != form.num_channels:
-            what = f"{count_channels(num_channels)} instead of {count_channels(form.num_channels)}"
-            raise RunError(f"{place} has {what}; give the channels of the training data, in their order")
+        with Problems().at(place):
+            check_channels(num_channels, form.num_channels, "give the channels of the training data, in their order")
     return form
 
 
 def count_channels(number: int) -> str:
     """Return a number of channels in words: "1 channel", "3 channels"."""
     return "1 channel" if number == 1 else f"{number:,} channels"
+
+
+def check_channels(found: int, needed: int, cure: str) -> None:
+    """Raise `ExampleError` for another number of channels than is needed."""
+    if found != needed:
+        raise ExampleError(f"has {count_channels(found)} instead of {count_channels(needed)}", cure)

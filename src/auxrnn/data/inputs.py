@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
 from auxrnn.config import DataConfig
@@ -33,7 +32,7 @@ from auxrnn.data.formats import (
 from auxrnn.data.images import ImageFormat, to_pixels, to_sequences
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, read_labels
 from auxrnn.data.readers.pictures import check_pixels, read_image_file, to_image_sequences
-from auxrnn.data.sequences import NO_LABEL, Array, Flat, Split, from_array
+from auxrnn.data.sequences import NO_LABEL, Array, Flat, Split
 from auxrnn.data.sources import find_source
 from auxrnn.errors import RunError, UsageError
 
@@ -79,29 +78,28 @@ def read_inputs(
     problems = Problems() if problems is None else problems
     with _as_file(path, form) as file:
         is_array = file.suffix.lower() in ARRAY_SUFFIXES
+        names: Mapping[str, str] = {}
         if isinstance(form, ImageFormat) and (is_array if labels is not None else not file.is_dir()):
-            x_NTD = read_image_file(file, form)
-            names = [str(path)] if len(x_NTD) == 1 else [f"{path}[{index}]" for index in range(len(x_NTD))]
-            found = [None] * len(names) if labels is None else read_labels(file, problems)
-            examples = [Example(*row) for row in zip(x_NTD, found, names, strict=True)]
-            kept = examples if labels is None else [*_keep_labeled(examples, {}, labels, problems)]
-            if kept:
-                yield _to_inputs(kept, form, labels)
-            return
-        tokens = form.tokens if isinstance(form, TextFormat) else "characters"
-        label_column = None if labels is None else labels.column
-        config = DataConfig(data=str(file), text_column=text_column, label_column=label_column, tokens=tokens)
-        source = find_source(file, config, has_labels=labels is not None, is_alone=True, like=form)._replace(
-            name=str(path)
-        )
-        understood = source.read(problems, form)
-        read: Iterator[Example] = (
-            one._replace(place=one.place.replace(str(file), str(path), 1)) for one in understood.examples
-        )
-        if labels is not None:
-            read = _keep_labeled(read, understood.class_names or {}, labels, problems)
-        for chunk in _in_chunks(_check(_arrange(read, form), form, problems)):
+            read = _read_images(file, form, problems, has_labels=labels is not None)
+        else:
+            tokens = form.tokens if isinstance(form, TextFormat) else "characters"
+            label_column = None if labels is None else labels.column
+            config = DataConfig(data=str(file), text_column=text_column, label_column=label_column, tokens=tokens)
+            source = find_source(file, config, has_labels=labels is not None, is_alone=True, like=form)
+            understood = source._replace(name=str(path)).read(problems, form)
+            names, read = understood.class_names or {}, _arrange(understood.examples, form)
+        examples = (one._replace(place=one.place.replace(str(file), str(path), 1)) for one in read)
+        kept = examples if labels is None else _keep_labeled(examples, names, labels, problems)
+        for chunk in _in_chunks(_check(kept, form, problems)):
             yield _to_inputs(chunk, form, labels)
+
+
+def _read_images(file: Path, form: ImageFormat, problems: Problems, *, has_labels: bool) -> Iterator[Example]:
+    """Yield the image, or the images of an array, that a file is."""
+    x_NTD = read_image_file(file, form)
+    found = read_labels(file, problems) if has_labels else [None] * len(x_NTD)
+    for index, (x_TD, label) in enumerate(zip(x_NTD, found, strict=True)):
+        yield Example(x_TD, label, str(file) if len(x_NTD) == 1 else f"{file}[{index}]")
 
 
 def _keep_labeled(
@@ -147,7 +145,8 @@ def to_split(x: Any, form: Format, *, lengths: ArrayLike | None = None) -> Split
         raise UsageError("these are no sequences; give a list of texts, or an array with one sequence a row")
     try:
         if isinstance(form, ImageFormat):
-            return _image_split(to_image_sequences(check_pixels(to_pixels(x), "this array"), form, "this array"), form)
+            pixels = check_pixels(to_pixels(x), "this array")
+            return make_split(to_image_sequences(pixels, form, "this array"), form)
         ends = [None] * len(x) if lengths is None else np.asarray(lengths).tolist()
         if len(ends) != len(x) or not all(isinstance(end, int | None) for end in ends):
             raise UsageError(f"lengths are not {len(x):,} whole numbers; give one for each sequence")
@@ -185,12 +184,7 @@ def _check(examples: Iterable[Example], form: Format, problems: Problems) -> Ite
             yield example
 
 
-def _image_split(x_NTD: Float32[np.ndarray, "N T D"], form: ImageFormat) -> Split:
-    unlabeled = np.full(len(x_NTD), NO_LABEL, dtype=np.int64)
-    return from_array(x_NTD, unlabeled)._replace(encoding=make_encoding(form))
-
-
-def make_split(values: Sequence[Array], form: Format) -> Split:
+def make_split(values: Sequence[Array] | Array, form: Format) -> Split:
     """Return sequences of values as they are kept, without labels."""
     begins = np.cumsum([0, *map(len, values)], dtype=np.int64)
     rows = np.arange(len(values))

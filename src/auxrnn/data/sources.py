@@ -1,22 +1,21 @@
 """From a dataset's name or the path of the user's own files to sources: which reader they are for."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from auxrnn.config import DataConfig
 from auxrnn.data.archives import ARCHIVE_SUFFIXES, unpack
 from auxrnn.data.catalog import DATASETS
-from auxrnn.data.examples import PART_NAMES, Part, Source
+from auxrnn.data.examples import PART_NAMES, Part, Problems, Source
 from auxrnn.data.folders import AUDIO_SUFFIXES, PICTURE_SUFFIXES, has_files
-from auxrnn.data.formats import Format, SeriesFormat
-from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, Layout, array_source, is_array_folder
-from auxrnn.data.readers.audio import AudioOptions, audio_source, audio_table_source, find_audio_column
+from auxrnn.data.formats import Format, SeriesFormat, SymbolFormat
+from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, array_source, is_array_folder
+from auxrnn.data.readers.audio import audio_source, audio_table_source, find_audio_column
 from auxrnn.data.readers.dogs import dogs_source, is_dogs_folder
 from auxrnn.data.readers.file_folder import FILE_SUFFIXES, file_folder_source
 from auxrnn.data.readers.image_folder import ImageOptions, image_folder_source
 from auxrnn.data.readers.numbers import NumberOptions, is_number_table, number_source
-from auxrnn.data.readers.rows import is_gzipped, suffix_of
+from auxrnn.data.readers.rows import Files, is_gzipped, read_head, suffix_of, to_parts
 from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, table_source
 from auxrnn.data.readers.timeseries import timeseries_source
 from auxrnn.data.spec import check_options
@@ -25,8 +24,6 @@ from auxrnn.files import cache_dir, checksum_files, expand
 
 SERIES_SUFFIX = ".ts"
 NUMBER_OPTIONS = ("series_column", "time_column", "value_columns")
-Files = Mapping[Part, Path] | Path
-"""One file, or one for each part."""
 FORMS = (
     "a folder with one sub-folder of images or recordings (or .npy, .csv, .tsv, .txt files) per class, a table of texts"
     " or numbers (.csv, .tsv, .jsonl, .parquet), arrays (.npz, .npy), time series (.ts), or a .zip or .tar of these"
@@ -86,40 +83,26 @@ def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: boo
         open_folder = dogs_source if is_dogs_folder(folder) and has_labels else image_folder_source
         return open_folder(name, folder, ImageOptions(config.image_size, config.enlarge_to, has_labels))
     if has_files(folder, AUDIO_SUFFIXES):
-        return _open_audio(name, folder, config, has_labels)
+        return audio_source(name, folder, config, has_labels=has_labels)
     if has_files(folder, FILE_SUFFIXES, in_folders=has_labels):
         check_options(config, ("tokens",), what="a folder of files")
         return file_folder_source(name, folder, config, has_labels=has_labels)
     raise UsageError(f"{name} holds no data that can be read; give {FORMS}")
 
 
-def _open_audio(name: str, path: Path, config: DataConfig, has_labels: bool) -> Source:
-    check_options(config, ("sample_rate", "label_pattern"), what="audio")
-    return audio_source(name, path, AudioOptions(config.sample_rate, config.label_pattern, has_labels))
-
-
 def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool, like: Format | None) -> Source:
     """Return the source for files of one kind; a new kind is a reader that returns a `Source`, and a branch here."""
-    first = files if isinstance(files, Path) else next(iter(files.values()))
+    first = next(iter(to_parts(files).values()))
     suffix = suffix_of(first)
     if first.is_dir() or suffix in ARRAY_SUFFIXES:
         has_symbols = config.tokens == "integers"
         check_options(config, ("channels_first", *(["tokens"] if has_symbols else [])), what="arrays")
-        return array_source(name, first, has_labels=has_labels, layout=Layout(config.channels_first, has_symbols))
+        asked = SymbolFormat() if has_symbols else SeriesFormat(1, is_channels_first=config.channels_first)
+        return array_source(name, first, has_labels=has_labels, asked=asked)
     if suffix in AUDIO_SUFFIXES:
-        return _open_audio(name, first, config, has_labels)
-    if suffix in TABLE_SUFFIXES and (column := find_audio_column(first)) is not None:
-        check_options(config, ("label_column", "sample_rate"), what="a table of audio files")
-        options = TableOptions((column,), config.label_column, has_labels=has_labels)
-        return audio_table_source(name, files, options, config.sample_rate)
-    if suffix in TABLE_SUFFIXES and _holds_numbers(first, config, like):
-        check_options(config, ("label_column", *NUMBER_OPTIONS), what="a table of numbers")
-        columns = (config.label_column, config.series_column, config.time_column, config.value_columns)
-        return number_source(name, files, NumberOptions(*columns, has_labels=has_labels))
+        return audio_source(name, first, config, has_labels=has_labels)
     if suffix in TABLE_SUFFIXES:
-        check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
-        options = TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)
-        return table_source(name, files, options)
+        return _open_tables(name, files, first, config, has_labels, like)
     if suffix == SERIES_SUFFIX:
         check_options(config, (), what="time series")
         return timeseries_source(name, files, has_labels=has_labels)
@@ -128,14 +111,31 @@ def _open_files(name: str, files: Files, config: DataConfig, has_labels: bool, l
     raise UsageError(f"{name} is of an unknown kind ({suffix or 'no suffix'}); give {FORMS}")
 
 
-def _holds_numbers(path: Path, config: DataConfig, like: Format | None) -> bool:
-    """Return whether a table is one of numbers: because it must be, or because of what is in it."""
-    if suffix_of(path) == ".txt" or config.text_column is not None or config.tokens != "characters":
-        return False
+def _open_tables(
+    name: str, files: Files, first: Path, config: DataConfig, has_labels: bool, like: Format | None
+) -> Source:
+    """Return the source for tables: of audio files or of numbers if the first one looks like it, otherwise of texts."""
+    may_be_numbers = suffix_of(first) != ".txt" and config.text_column is None and config.tokens == "characters"
     has_asked = any(getattr(config, name) is not None for name in NUMBER_OPTIONS)
-    if has_asked or like is not None:
-        return has_asked or isinstance(like, SeriesFormat)
-    return is_number_table(path, label_column=config.label_column)
+    audio_column, has_numbers = None, has_asked or isinstance(like, SeriesFormat)
+    # What is wrong with a table is said when it is read.
+    with Problems(is_patient=True).noting_errors():
+        head = read_head(first)
+        audio_column = find_audio_column(head)
+        has_numbers = has_numbers or (like is None and is_number_table(head, label_column=config.label_column))
+    if audio_column is not None:
+        check_options(config, ("label_column", "sample_rate"), what="a table of audio files")
+        return audio_table_source(
+            name, files, TableOptions((audio_column,), config.label_column, has_labels=has_labels), config.sample_rate
+        )
+    if may_be_numbers and has_numbers:
+        check_options(config, ("label_column", *NUMBER_OPTIONS), what="a table of numbers")
+        columns = (config.label_column, config.series_column, config.time_column, config.value_columns)
+        return number_source(name, files, NumberOptions(*columns, has_labels=has_labels))
+    check_options(config, ("text_column", "label_column", "tokens"), what="a table of texts")
+    return table_source(
+        name, files, TableOptions(config.text_column, config.label_column, config.tokens, has_labels=has_labels)
+    )
 
 
 def _find_parts(folder: Path) -> dict[Part, Path]:

@@ -40,6 +40,9 @@ Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]
 """A file, and the name of the array in it; None for an .npy."""
 Column = Shaped[np.ndarray, " N"]
+ArrayFormat = SeriesFormat | SymbolFormat
+NUMBERS = SeriesFormat(1)
+"""What arrays are read as by default; their channels are counted later."""
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 ALIASES: dict[Role, tuple[str, ...]] = {
@@ -86,18 +89,6 @@ class StoredArray(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class Layout(NamedTuple):
-    """What the values of x are."""
-
-    is_channels_first: bool = False
-    """Whether x is `[N, D, T]`."""
-    has_symbols: bool = False
-    """Whether each whole number is a symbol."""
-
-
-NUMBERS = Layout()
-
-
 class ArraySplit(NamedTuple):
     """Arrays that belong together, and the part of the data that they are."""
 
@@ -105,15 +96,11 @@ class ArraySplit(NamedTuple):
     x: StoredArray
     label_N: Column | None
     length_N: Column | None
-    layout: Layout
-
-    @property
-    def step_shape(self) -> tuple[int, ...]:
-        """How many steps a sequence has, and how many channels if x says so."""
-        return self.x.shape[:0:-1] if self.layout.is_channels_first else self.x.shape[1:]
+    step_shape: tuple[int, ...]
+    """How many steps a sequence has, and how many channels if x says so."""
 
 
-def array_source(name: str, path: Path, *, has_labels: bool = True, layout: Layout = NUMBERS) -> Source:
+def array_source(name: str, path: Path, *, has_labels: bool = True, asked: ArrayFormat = NUMBERS) -> Source:
     """Return the sequences of an .npz, of an .npy and the files beside it, or of a folder of .npy files.
 
     Labels that are there are read in any case; `has_labels` says whether they must be.
@@ -121,15 +108,17 @@ def array_source(name: str, path: Path, *, has_labels: bool = True, layout: Layo
     files = _find_files(path)
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        asked = layout
-        if like is not None:
-            asked = Layout(getattr(like, "is_channels_first", False), isinstance(like, SymbolFormat))
-        return _understand(_open_splits(path, _locate(path, files), asked, has_labels=has_labels), problems, like)
+        form = asked if like is None else like if isinstance(like, ArrayFormat) else NUMBERS
+        splits = _open_splits(path, _locate(path, files), form, has_labels=has_labels)
+        return _understand(splits, form, problems, like)
 
     # The same files have parts when they are read as a folder, and none when one of them is named.
     options = {"reader": "arrays", "has_labels": has_labels, "is_folder": path.is_dir()}
     # Only what differs from plain numbers: runs know their data by these options.
-    options |= {key: value for key, value in layout._asdict().items() if value}
+    if isinstance(asked, SymbolFormat):
+        options["has_symbols"] = True
+    elif asked.is_channels_first:
+        options["is_channels_first"] = True
     return Source(name, list(files.values()), options, read)
 
 
@@ -185,7 +174,7 @@ def _find(names: Collection[str], role: Role, *, before: str = "", after: str = 
 
 
 def _open_splits(
-    path: Path, locations: Mapping[str, Location], layout: Layout, *, has_labels: bool
+    path: Path, locations: Mapping[str, Location], form: ArrayFormat, *, has_labels: bool
 ) -> list[ArraySplit]:
     found = {ending: x for ending in ENDINGS if (x := _find(locations, "x", after=ending)) is not None}
     if not found:
@@ -197,27 +186,29 @@ def _open_splits(
         found = {"": unknown[0]}
     if "" in found and len(found) > 1:
         raise RunError(f"{path} holds {found['']} beside {found.popitem()[1]}; call the first x_train")
-    return [_open_split(locations, ending, x, layout, has_labels=has_labels) for ending, x in found.items()]
+    return [_open_split(locations, ending, x, form, has_labels=has_labels) for ending, x in found.items()]
 
 
 def _open_split(
-    locations: Mapping[str, Location], ending: str, x_name: str, layout: Layout, *, has_labels: bool
+    locations: Mapping[str, Location], ending: str, x_name: str, form: ArrayFormat, *, has_labels: bool
 ) -> ArraySplit:
-    kinds, cure = ("biu", SAVE_SYMBOLS) if layout.has_symbols else ("biuf", SAVE_NUMBERS)
+    has_symbols = isinstance(form, SymbolFormat)
+    kinds, cure = ("biu", SAVE_SYMBOLS) if has_symbols else ("biuf", SAVE_NUMBERS)
     part, x = ENDINGS[ending], open_array(*locations[x_name], kinds=kinds, cure=cure)
-    if layout.has_symbols and x.shape[2:] not in ((), (1,)):
+    if has_symbols and x.shape[2:] not in ((), (1,)):
         raise RunError(f"{x.place} has the shape {list(x.shape)}; {SAVE_SYMBOLS}")
     if len(x.shape) not in (2, 3):
         cure = "give it the shape [N, T] or [N, T, D]: sequences, steps, channels"
         raise RunError(f"{x.place} has the shape {list(x.shape)}; {cure}")
-    if layout.is_channels_first and len(x.shape) == 2:
+    is_swapped = not isinstance(form, SymbolFormat) and form.is_channels_first
+    if is_swapped and len(x.shape) == 2:
         raise UsageError(f"{x.place} has the shape {list(x.shape)}, without channels; remove --channels-first")
     y, lengths = _find(locations, "y", after=ending), _find(locations, "lengths", after=ending)
     if has_labels and part != "unlabeled" and y is None:
         raise UsageError(f"{x.place} has no labels; {ADD_LABELS}")
     label_N = None if y is None else _load_column(locations[y], x, kinds="biufUS", cure=SAVE_LABELS)
     length_N = None if lengths is None else _load_column(locations[lengths], x, kinds="iu", cure=SAVE_LENGTHS)
-    return ArraySplit(part, x, label_N, length_N, layout)
+    return ArraySplit(part, x, label_N, length_N, x.shape[:0:-1] if is_swapped else x.shape[1:])
 
 
 def _load_column(location: Location, x: StoredArray, *, kinds: str, cure: str) -> Column:
@@ -228,31 +219,30 @@ def _load_column(location: Location, x: StoredArray, *, kinds: str, cure: str) -
     return load_array(stored).reshape(-1)
 
 
-def _understand(splits: Sequence[ArraySplit], problems: Problems, like: Format | None) -> Understood:
-    form = _fit(splits, like)
+def _understand(
+    splits: Sequence[ArraySplit], asked: ArrayFormat, problems: Problems, like: Format | None
+) -> Understood:
+    form = asked if isinstance(asked, SymbolFormat) else _fit(splits, asked, like)
     num_examples, longest = sum(split.x.shape[0] for split in splits), max(split.step_shape[0] for split in splits)
     what = "integers as symbols" if isinstance(form, SymbolFormat) else count_channels(form.num_channels)
     steps = f"up to {longest:,} steps of {what}"
     parts = ", ".join(f"{split.x.shape[0]:,} {split.part}" for split in splits if split.part is not None)
     description = f"arrays, {num_examples:,} sequences of {steps}{parts and f' ({parts})'}"
     num_bytes = (8 if isinstance(form, SymbolFormat) else 4) * sum(math.prod(split.x.shape) for split in splits)
-    return Understood(description, form, _read_examples(splits, problems), num_examples, num_bytes)
+    return Understood(description, form, _read_examples(splits, form, problems), num_examples, num_bytes)
 
 
-def _fit(splits: Sequence[ArraySplit], like: Format | None) -> SeriesFormat | SymbolFormat:
+def _fit(splits: Sequence[ArraySplit], asked: SeriesFormat, like: Format | None) -> SeriesFormat:
     """Return the format of the arrays; those whose axes look swapped are warned of."""
-    first = splits[0]
-    if first.layout.has_symbols:
-        return like if isinstance(like, SymbolFormat) else SymbolFormat()
-    num_steps, *channels = first.step_shape
-    if like is None and not first.layout.is_channels_first and num_steps < math.prod(channels):
+    place, (num_steps, *channels) = splits[0].x.place, splits[0].step_shape
+    if like is None and not asked.is_channels_first and num_steps < math.prod(channels):
         found = f"{num_steps:,} steps of {channels[0]:,} channels"
-        logger.warning("%s is read as %s; if it is the other way round, give --channels-first", first.x.place, found)
+        logger.warning("%s is read as %s; if it is the other way round, give --channels-first", place, found)
     form = fit_channels([(split.x.place, math.prod(split.step_shape[1:])) for split in splits], like)
-    return form if like is not None else form._replace(is_channels_first=first.layout.is_channels_first)
+    return form if like is not None else form._replace(is_channels_first=asked.is_channels_first)
 
 
-def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator[Example]:
+def _read_examples(splits: Sequence[ArraySplit], form: ArrayFormat, problems: Problems) -> Iterator[Example]:
     for split in splits:
         with problems.noting_errors():
             rows = (row for block in read_blocks(split.x) for row in block)
@@ -260,8 +250,10 @@ def _read_examples(splits: Sequence[ArraySplit], problems: Problems) -> Iterator
                 place = f"{split.x.place}, example {index}"
                 with problems.at(place):
                     length = None if split.length_N is None else int(split.length_N[index])
-                    steps = _cut(row.T if split.layout.is_channels_first else row, length)
-                    value = steps.reshape(-1).astype(np.int64) if split.layout.has_symbols else _to_numbers(steps)
+                    if isinstance(form, SymbolFormat):
+                        value: Shaped[np.ndarray, "T *D"] = _cut(row, length).reshape(-1).astype(np.int64)
+                    else:
+                        value = _to_numbers(_cut(row.T if form.is_channels_first else row, length))
                     label = None if split.label_N is None else _to_label(split.label_N, index)
                     yield Example(value, label, place, split.part)
 

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Shaped
 
 from auxrnn.data.examples import Part, Problems, Source, refusing_damage
-from auxrnn.data.folders import PICTURE_SUFFIXES, Names, Tree, find_files
-from auxrnn.data.readers.image_folder import Album, ImageOptions, Picture, album_source
+from auxrnn.data.folders import PICTURE_SUFFIXES, Album, Names, Placed, Tree, find_files
+from auxrnn.data.readers.image_folder import ImageOptions, album_source
 from auxrnn.files import printable
 
 IMAGES = "Images"
@@ -48,22 +48,21 @@ def dogs_source(name: str, folder: Path, options: ImageOptions) -> Source:
     tree = find_files(folder / IMAGES, PICTURE_SUFFIXES)
     kind = "Stanford Dogs" + (", the paper's enlargement approximated" if options.enlarge_to is not None else "")
     files = [*(folder / listed for listed in LISTS.values()), *tree.paths()]
-    return album_source(name, options, lambda problems: _sort(kind, folder, tree, problems), {"reader": "dogs"}, files)
+    return album_source(name, kind, lambda problems: _sort(folder, tree, problems), options, {"reader": "dogs"}, files)
 
 
-def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
+def _sort(folder: Path, tree: Tree, problems: Problems) -> Album:
     """Return the listed pictures, training first; the others are skipped and counted."""
     tree.report(problems, "an image")
     numbers: dict[str, int] = {}
-    pictures: list[Picture] = []
+    pictures: list[Placed] = []
     unlisted = set(tree.files)
     for part, path in ((part, folder / name) for part, name in LISTS.items()):
         for names, number in sorted(read_list(path, problems).items()):
             numbers[names[0]] = number
             if names in unlisted:
                 unlisted.remove(names)
-                group = tree.place(names[:1])
-                pictures.append(Picture(tree.folder.joinpath(*names), names, printable(names[0]), part, group))
+                pictures.append(tree.put(names, printable(names[0]), part, tree.place(names[:1])))
             else:
                 what = f"names {'/'.join(names)!r}, which is missing or listed twice"
                 problems.refuse(printable(path), what, "get the images again, or take it out of the list")
@@ -71,7 +70,7 @@ def _sort(kind: str, folder: Path, tree: Tree, problems: Problems) -> Album:
         problems.skip(tree.place(names), "is in neither list")
     ordered = sorted(numbers, key=lambda name: numbers[name])
     breeds = {printable(name): printable(name.partition("-")[2] or name) for name in ordered}
-    return Album(kind, pictures, list(dict.fromkeys(picture.group for picture in pictures)), breeds)
+    return Album(pictures, list(dict.fromkeys(picture.group for picture in pictures)), breeds)
 
 
 def read_list(path: Path, problems: Problems) -> dict[Names, int]:

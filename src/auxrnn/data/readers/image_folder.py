@@ -16,13 +16,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
-from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood
-from auxrnn.data.folders import ORDER, PICTURE_SUFFIXES, Names, Tree, find_files, sort_by_folder
+from auxrnn.data.examples import Example, ExampleError, Problems, Source, Understood
+from auxrnn.data.folders import ORDER, PICTURE_SUFFIXES, Album, Placed, find_files, sort_by_folder
 from auxrnn.data.formats import Format
 from auxrnn.data.images import ImageFormat
 from auxrnn.data.readers.pictures import PictureHeader, decode, draw_crop, read_header, resize
 from auxrnn.errors import UsageError
-from auxrnn.files import printable
 
 MOST_SIDE = 10_000
 TRAINING = ORDER[:2]
@@ -50,38 +49,29 @@ class ImageOptions(NamedTuple):
 class Picture(NamedTuple):
     """A picture file, and what becomes known of it."""
 
-    path: Path
-    names: Names
-    """Its path below the folder that the user named: what its crops depend on."""
-    label: str | None
-    part: Part | None
-    group: str
-    """The folder of its class, which may not come out empty."""
+    file: Placed
     header: PictureHeader = PictureHeader(0, 0, is_gray=False)
     num_crops: int = 0
-
-
-class Album(NamedTuple):
-    """All pictures of a source, training first."""
-
-    kind: str
-    pictures: Sequence[Picture]
-    groups: Sequence[str]
-    """The folders of all classes, with pictures or without."""
-    class_names: Mapping[str, str] | None = None
 
 
 def image_folder_source(name: str, folder: Path, options: ImageOptions) -> Source:
     """Return all images below a folder, laid out as the top of this file says."""
     tree = find_files(folder, PICTURE_SUFFIXES)
-    # Labels and parts depend on all folders below this one; a checksum of the files knows only where they differ.
-    below = os.path.commonpath(["/".join(names[:-1]) for names in tree.files]) if tree.files else ""
-    plain = {"reader": "image_folder", "below": below}
-    return album_source(name, options, lambda problems: _sort(tree, options, problems), plain, tree.paths())
+
+    def sort(problems: Problems) -> Album:
+        return sort_by_folder(tree, problems, has_labels=options.has_labels, kind="an image", cure=LAYOUT)
+
+    plain = {"reader": "image_folder", "below": tree.below}
+    return album_source(name, "folder of images", sort, options, plain, tree.paths())
 
 
 def album_source(
-    name: str, options: ImageOptions, sort: Callable[[Problems], Album], plain: Mapping[str, str], files: Sequence[Path]
+    name: str,
+    kind: str,
+    sort: Callable[[Problems], Album],
+    options: ImageOptions,
+    plain: Mapping[str, str],
+    files: Sequence[Path],
 ) -> Source:
     """Return pictures as a source, given how they are sorted into classes and parts.
 
@@ -92,11 +82,12 @@ def album_source(
         raise UsageError(f"image_size is {options.image_size}; it must be from 1 to {MOST_SIDE}")
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        kind, pictures, groups, class_names = sort(problems)
-        headers = _in_threads(lambda picture: read_header(picture.path), pictures, problems, num_bytes=1)
-        found = [picture._replace(header=header) for picture, header in headers]
         if not isinstance(like, ImageFormat | None):
             raise UsageError(f"{name} holds images, and the other data does not; give data of the same kind")
+        album = sort(problems)
+        pictures = [Picture(file) for file in album.files]
+        headers = _in_threads(lambda picture: read_header(picture.file.path), pictures, problems, num_bytes=1)
+        found = [picture._replace(header=header) for picture, header in headers]
         form = like or _choose_format(name, [picture.header for picture in found], options.image_size)
         if like is not None:
             found = [picture for picture in found if _has_size(picture, form, problems)]
@@ -104,17 +95,15 @@ def album_source(
             found = _plan_crops(found, options.enlarge_to)
         num_examples = sum(1 + picture.num_crops for picture in found)
         num_bytes = num_examples * form.height * form.width * form.channels
-        examples = _read_examples(found, form, groups, problems)
-        return Understood(f"{kind}, {_describe(found, form)}", form, examples, num_examples, num_bytes, class_names)
+        album = album._replace(files=[picture.file for picture in found])
+        size = f"{'resized to ' if form.is_resized else ''}{form.height}x{form.width} pixels"
+        color, num_crops = "gray" if form.channels == 1 else "color", num_examples - len(found)
+        crops = f", with {num_crops:,} random crops of the training images" if num_crops else ""
+        description = f"{kind}, {album.describe('images')}, {size}, {color}{crops}"
+        examples = _read_examples(found, form, album, problems)
+        return Understood(description, form, examples, num_examples, num_bytes, album.class_names)
 
     return Source(name, files, {**plain, **options._asdict()}, read)
-
-
-def _sort(tree: Tree, options: ImageOptions, problems: Problems) -> Album:
-    """Return each picture with the class and the part of its folder."""
-    tree.report(problems, "an image")
-    placed, groups = sort_by_folder(tree, problems, has_labels=options.has_labels, cure=LAYOUT)
-    return Album("folder of images", [Picture(tree.folder.joinpath(*one.names), *one) for one in placed], groups)
 
 
 def _choose_format(name: str, headers: Sequence[PictureHeader], image_size: int | None) -> ImageFormat:
@@ -131,7 +120,7 @@ def _choose_format(name: str, headers: Sequence[PictureHeader], image_size: int 
 
 def _plan_crops(pictures: Sequence[Picture], enlarge_to: int) -> list[Picture]:
     """Share the crops evenly among the training pictures: two counts differ by one at most, also inside a class."""
-    num_training = sum(picture.part in TRAINING for picture in pictures)
+    num_training = sum(picture.file.part in TRAINING for picture in pictures)
     num_crops, numbers = enlarge_to - num_training, count()
     if num_crops < 0:
         found = f"--enlarge-to is {enlarge_to}, and there are {num_training} training images"
@@ -140,42 +129,31 @@ def _plan_crops(pictures: Sequence[Picture], enlarge_to: int) -> list[Picture]:
     def share(number: int) -> int:
         return num_crops * (number + 1) // num_training - num_crops * number // num_training
 
-    return [p._replace(num_crops=share(next(numbers))) if p.part in TRAINING else p for p in pictures]
-
-
-def _describe(pictures: Sequence[Picture], form: ImageFormat) -> str:
-    labels = {picture.label for picture in pictures} - {None}
-    classes = f"{len(labels)} classes, " if labels else ""
-    size = f"{'resized to ' if form.is_resized else ''}{form.height}x{form.width} pixels"
-    num_crops = sum(picture.num_crops for picture in pictures)
-    crops = f", with {num_crops:,} random crops of the training images" if num_crops else ""
-    return f"{len(pictures):,} images, {classes}{size}, {'gray' if form.channels == 1 else 'color'}{crops}"
+    return [p._replace(num_crops=share(next(numbers))) if p.file.part in TRAINING else p for p in pictures]
 
 
 def _read_examples(
-    pictures: Sequence[Picture], form: ImageFormat, groups: Sequence[str], problems: Problems
+    pictures: Sequence[Picture], form: ImageFormat, album: Album, problems: Problems
 ) -> Iterator[Example]:
     """Yield each picture and then its crops; refuse groups of which no picture could be read."""
-    empty = dict.fromkeys(groups)
+    filled = set[str]()
     sizes = [
         header.height * header.width * BYTES_PER_PIXEL + (1 + num_crops) * form.height * form.width * form.channels
-        for *_, header, num_crops in pictures
+        for _, header, num_crops in pictures
     ]
     num_bytes = max(sizes, default=1)
     with closing(_in_threads(lambda picture: _decode(picture, form), pictures, problems, num_bytes)) as decoded:
-        for picture, views in decoded:
-            empty.pop(picture.group, None)
-            place = printable(picture.path)
-            yield Example(views[0], picture.label, place, picture.part)
+        for (file, *_), views in decoded:
+            filled.add(file.group)
+            yield Example(views[0], file.label, file.place, file.part)
             for number, view_TC in enumerate(views[1:], start=1):
-                yield Example(view_TC, picture.label, f"{place}, crop {number}", picture.part, origin=place)
-    for group in empty:
-        problems.refuse(group, "has no images that can be read", "add some or remove the folder")
+                yield Example(view_TC, file.label, f"{file.place}, crop {number}", file.part, origin=file.place)
+    album.refuse_empty(filled, "images", problems)
 
 
 def _has_size(picture: Picture, form: ImageFormat, problems: Problems) -> bool:
     """Return whether a picture fits; refuse it otherwise, so that no test set shrinks unnoticed."""
-    with problems.at(printable(picture.path)):
+    with problems.at(picture.file.place):
         _check_size(picture.header.height, picture.header.width, form)
         return True
     return False
@@ -189,10 +167,10 @@ def _check_size(height: int, width: int, form: ImageFormat) -> None:
 
 def _decode(picture: Picture, form: ImageFormat) -> list[UInt8[np.ndarray, "T C"]]:
     """Decode a picture once, for itself and all its crops."""
-    image = decode(picture.path, channels=form.channels)
+    image = decode(picture.file.path, channels=form.channels)
     _check_size(image.height, image.width, form)
     numbers = range(1, picture.num_crops + 1)
-    boxes = [None, *(draw_crop("/".join(picture.names), number, image.size) for number in numbers)]
+    boxes = [None, *(draw_crop("/".join(picture.file.names), number, image.size) for number in numbers)]
     return [resize(image, (form.height, form.width), box=box).reshape(-1, form.channels) for box in boxes]
 
 
@@ -212,5 +190,5 @@ def _in_threads(
                 futures = [pool.submit(function, picture) for picture in handful]
                 wait(futures)
             for picture, future in zip(handful, futures, strict=True):
-                with problems.at(printable(picture.path), can_skip=True):
+                with problems.at(picture.file.place, can_skip=True):
                     yield picture, future.result()

@@ -7,7 +7,7 @@ Dimension letters: `T` steps, `D` channels.
 import math
 import re
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -17,17 +17,32 @@ import numpy as np
 from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
-from auxrnn.data.formats import Format, SeriesFormat, count_channels, fit_channels
-from auxrnn.data.readers.rows import GAPS, Record, align, is_number, read_sample, suffix_of, text_size
+from auxrnn.data.formats import Format, SeriesFormat, count_channels, find_bad, fit_channels
+from auxrnn.data.readers.rows import (
+    GAPS,
+    Files,
+    Head,
+    Record,
+    align,
+    describe_parts,
+    is_number,
+    read_head,
+    text_size,
+    to_parts,
+)
 from auxrnn.data.readers.table import (
     LABEL_NAMES,
     TEXT_NAMES,
     TableFile,
+    describe_table,
+    find_asked_label,
     find_column,
     find_known,
     is_called,
     list_names,
+    read_files,
     read_rows,
+    split_columns,
 )
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
@@ -55,30 +70,13 @@ class NumberOptions(NamedTuple):
     """Whether there must be a column of labels; one that is there is read in any case."""
 
 
-class _Table(NamedTuple):
-    """The columns of a file and their first cells, before any is chosen."""
-
-    path: Path
-    names: tuple[str, ...]
-    is_named: bool
-    cells: Sequence[Sequence[object]]
-    """Of each column, without its name."""
-
-    def has_numbers(self, index: int) -> bool:
-        return all(map(is_number, self.cells[index]))
-
-    def is_ignored(self, index: int) -> bool:
-        return self.is_named and self.names[index] in IGNORED
-
-
-def number_source(name: str, files: Mapping[Part, Path] | Path, options: NumberOptions) -> Source:
+def number_source(name: str, files: Files, options: NumberOptions) -> Source:
     """Return a table of numbers, or one for each part, as a source; training decides which columns are read."""
-    parts: dict[Part | None, Path] = {None: files} if isinstance(files, Path) else dict(files.items())
 
     def read(problems: Problems, like: Format | None) -> Understood:
         form, opened = like, list[TableFile]()
         # Training comes first: it says which columns are read.
-        for part, path in parts.items():
+        for part, path in to_parts(files).items():
             with problems.noting_errors():
                 opened.append(_open(path, part, options, form if isinstance(form, SeriesFormat) else None))
                 form = _fit(opened[-1], form)
@@ -86,21 +84,22 @@ def number_source(name: str, files: Mapping[Part, Path] | Path, options: NumberO
             raise RunError(problems.refused[-1])
         assert isinstance(form, SeriesFormat)
         num_bytes = 2 * sum(text_size(file.path) for file in opened)
-        return Understood(_describe(opened[0]), form, _read_examples(opened, problems), None, num_bytes)
 
-    named = " ".join(f"{part}{suffix_of(path)}" for part, path in parts.items())
-    return Source(name, [*parts.values()], {"reader": "numbers", "parts": named} | options._asdict(), read)
+        def read_one(file: TableFile) -> Iterator[Example]:
+            return _read_wide(file, problems) if file.series is None else _read_long(file, problems)
+
+        examples = read_files(opened, read_one, problems, "has no series", "give it at least one row of numbers")
+        return Understood(_describe(opened[0]), form, examples, None, num_bytes)
+
+    plain = {"reader": "numbers", "parts": describe_parts(files)} | options._asdict()
+    return Source(name, [*to_parts(files).values()], plain, read)
 
 
-def is_number_table(path: Path, *, label_column: str | None = None) -> bool:
+def is_number_table(head: Head, *, label_column: str | None = None) -> bool:
     """Return whether a table holds numbers beside labels and names of series; a single column of digits may be text."""
-    try:
-        table = _look(path, NumberOptions(label_column))
-        label = _find_label(table, label_column, {None}, has_labels=True)
-        series, time, others = _divide(table, NumberOptions(), {label})
-    except (RunError, UsageError):
-        # The reader of texts says what is wrong with it.
-        return False
+    table = _settle(head, NumberOptions(label_column))
+    label = _find_label(table, label_column, (), has_labels=True)
+    series, time, others = _divide(table, NumberOptions(), {label})
     text = find_known(table.names, TEXT_NAMES, besides=[label]) if table.is_named else None
     numeric = [index for index in others if table.has_numbers(index)]
     if text is not None and text not in numeric:
@@ -110,14 +109,11 @@ def is_number_table(path: Path, *, label_column: str | None = None) -> bool:
     return len(numeric) == len(others) >= (1 if series is not None else 2)
 
 
-def _look(path: Path, options: NumberOptions, usual: Collection[str] = ()) -> _Table:
-    """Read the first rows of a table, and tell names from numbers."""
-    names, are_names, cells = read_sample(path)
-    given = {options.label_column, options.series_column, options.time_column, *_split(options.value_columns), *usual}
-    numbers = tuple(map(str, range(1, len(names) + 1)))
-    below = [column if are_names else column[1:] for column in cells]
-    is_named = are_names or bool((given - {*numbers}) & {*names}) or any(map(_is_name, names, below))
-    return _Table(path, names if is_named else numbers, is_named, below if is_named else cells)
+def _settle(head: Head, options: NumberOptions) -> Head:
+    """Tell names from numbers in the first row."""
+    values = split_columns(options.value_columns, head.names)
+    asked = (options.label_column, options.series_column, options.time_column, *values)
+    return head.settle(asked, is_header=any(_is_name(str(cell), below) for cell, *below in head.cells))
 
 
 def _is_name(name: str, below: Sequence[object]) -> bool:
@@ -133,14 +129,14 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
         options = options._replace(
             value_columns=like.columns, series_column=like.series_column, time_column=like.time_column
         )
-    table = _look(path, options)
+    table = _settle(read_head(path), options)
     if like is not None and like.columns:
         chosen = _choose_like(table, like)
     else:
-        asked = _split(options.value_columns, table.names)
+        asked = split_columns(options.value_columns, table.names)
         chosen = tuple(find_column(path, table.names, name, "--value-columns") for name in asked)
     needs_label = options.has_labels and part != "unlabeled"
-    label = _find_label(table, options.label_column, {None, *chosen}, has_labels=needs_label)
+    label = _find_label(table, options.label_column, chosen, has_labels=needs_label)
     series, time, others = _divide(table, options, {label, *chosen})
     if time is not None and series is None and (options.time_column is not None or not chosen):
         what = f"has a column {table.names[time]!r}, and none that says which series a row belongs to"
@@ -159,7 +155,7 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
     return TableFile(path, part, table.names, table.is_named, chosen, label, series, time)
 
 
-def _choose_like(table: _Table, like: SeriesFormat) -> tuple[int, ...]:
+def _choose_like(table: Head, like: SeriesFormat) -> tuple[int, ...]:
     """Return where the columns of the training data are; a table without names may have them alone, without labels."""
     if not table.is_named and len(table.names) == len(like.columns):
         return tuple(range(len(table.names)))
@@ -175,13 +171,10 @@ def _choose_like(table: _Table, like: SeriesFormat) -> tuple[int, ...]:
     return tuple(table.names.index(name) if name in table.names else int(name) - 1 for name in columns)
 
 
-def _find_label(table: _Table, asked: str | None, besides: Collection[int | None], *, has_labels: bool) -> int | None:
+def _find_label(table: Head, asked: str | None, besides: Collection[int], *, has_labels: bool) -> int | None:
     """Return the column of the labels: asked for, of a well-known name, or the first of a table without names."""
     if asked is not None:
-        label = find_column(table.path, table.names, asked.strip(), "--label-column")
-        if label in besides:
-            raise UsageError(f"column {asked!r} of {table.path} is given as numbers and as labels; give another one")
-        return label
+        return find_asked_label(table.path, table.names, asked, besides, "numbers")
     if table.is_named:
         # Beside x, y is a channel.
         names = ["" if name.lower() == "y" and "x" in map(str.lower, table.names) else name for name in table.names]
@@ -196,7 +189,7 @@ def _is_label(cell: object) -> bool:
 
 
 def _divide(
-    table: _Table, options: NumberOptions, besides: Collection[int | None]
+    table: Head, options: NumberOptions, besides: Collection[int | None]
 ) -> tuple[int | None, int | None, list[int]]:
     """Return the column of the series and that of the time, where there is a row for each step, and all others."""
 
@@ -207,11 +200,7 @@ def _divide(
 
     series = find(options.series_column, SERIES_NAMES, "--series-column")
     time = find(options.time_column, TIME_NAMES, "--time-column")
-    others = [
-        index
-        for index in range(len(table.names))
-        if index not in (*besides, series, time) and not table.is_ignored(index)
-    ]
+    others = [index for index in _find_channels(table) if index not in (*besides, series, time)]
     # Names that are all different are those of the rows.
     cells = [] if series is None else [str(cell) for cell in table.cells[series]]
     if options.series_column is None and time is None and len({*cells}) == len(cells):
@@ -219,11 +208,9 @@ def _divide(
     return series, time, others
 
 
-def _split(columns: str | tuple[str, ...] | None, names: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the columns that are asked for; a "+" may be part of a name."""
-    if isinstance(columns, str):
-        return (columns.strip(),) if columns.strip() in names else tuple(name.strip() for name in columns.split("+"))
-    return columns or ()
+def _find_channels(table: Head) -> list[int]:
+    """Return the columns that may hold numbers: all but those that pandas adds."""
+    return [index for index, name in enumerate(table.names) if not table.is_named or name not in IGNORED]
 
 
 def _fit(file: TableFile, like: Format | None) -> SeriesFormat:
@@ -236,8 +223,6 @@ def _fit(file: TableFile, like: Format | None) -> SeriesFormat:
 
 
 def _describe(file: TableFile) -> str:
-    header = "" if file.is_named else " without a header"
-    label = "without labels" if file.label is None else f"labels in column {file.select(file.label)}"
     names = [file.select(index) for index in file.text]
     ends = f", from {names[0]} to {names[-1]}" if len(names) > 1 else ""
     layout = f"a series in each row, steps in {len(names)} columns{ends}"
@@ -245,32 +230,19 @@ def _describe(file: TableFile) -> str:
         order = "" if file.time is None else f" by column {file.select(file.time)}"
         channels = f"{count_channels(len(names))} ({list_names(names)})"
         layout = f"{channels}, a step in each row{order}, series in column {file.select(file.series)}"
-    return printable(f"table of numbers in {file.kind.title}{header}, {layout}, {label}")
-
-
-def _read_examples(files: Sequence[TableFile], problems: Problems) -> Iterator[Example]:
-    for file in files:
-        num_refused, is_empty = problems.num_refused, True
-        with problems.noting_errors():
-            for example in _read_wide(file, problems) if file.series is None else _read_long(file, problems):
-                is_empty = False
-                yield example
-        if is_empty and problems.num_refused == num_refused:
-            problems.refuse(str(file.path), "has no series", "give it at least one row of numbers")
+    return describe_table(file, "numbers", layout)
 
 
 def _read_wide(file: TableFile, problems: Problems) -> Iterator[Example]:
-    unit = file.kind.unit
-    for number, record in read_rows(file, problems):
-        place = f"{file.path}, {unit} {number}"
+    for place, record in read_rows(file, problems):
         with problems.at(place):
             cells = _align(record, file)
-            values = [cells[index] for index in file.text]
-            while values and _is_empty(values[-1]):
-                values.pop()
-            if not values:
+            chosen = [*file.text]
+            while chosen and _is_empty(cells[chosen[-1]]):
+                chosen.pop()
+            if not chosen:
                 raise ExampleError("is empty")
-            value_T = to_numbers(values, [file.names[index] for index in file.text])
+            value_T = _read_numbers(cells, file.names, chosen)
             yield Example(value_T[:, None], _find_class(cells, file), place, file.part)
 
 
@@ -289,7 +261,7 @@ class _Steps:
         if None not in (label, self.label) and label != self.label:
             what = f"has the label {str(label)[:40]!r} where its series began with {str(self.label)[:40]!r}"
             raise ExampleError(what, "give all rows of a series the same label")
-        value_D = to_numbers([cells[index] for index in file.text], [file.names[index] for index in file.text])
+        value_D = _read_numbers(cells, file.names, file.text)
         time = 0.0 if file.time is None else _to_time(cells[file.time], file.names[file.time])
         self.label = self.label or label
         self.times.append(time)
@@ -305,9 +277,9 @@ class _Steps:
 def _read_long(file: TableFile, problems: Problems) -> Iterator[Example]:
     """Yield the series of a table with a row for each step: one after the other if their rows are adjacent."""
     assert file.series is not None
-    is_adjacent, series, unit = _is_adjacent(file), dict[str, _Steps](), file.kind.unit
-    for number, record in read_rows(file, problems):
-        with problems.at(f"{file.path}, {unit} {number}"):
+    is_adjacent, series = _is_adjacent(file), dict[str, _Steps]()
+    for place, record in read_rows(file, problems):
+        with problems.at(place):
             cells = _align(record, file)
             if (key := _to_key(cells[file.series])) is None:
                 raise ExampleError("does not say which series it belongs to", "give it the name of one")
@@ -327,7 +299,7 @@ def _is_adjacent(file: TableFile) -> bool:
     assert file.series is not None
     # A few names of many rows take no memory to speak of.
     last, seen = None, set[str | None]()
-    for _number, record in read_rows(file, Problems(is_patient=True)):
+    for _place, record in read_rows(file, Problems(is_patient=True)):
         cells = align(record, file.names)
         if (key := _to_key(cells[file.series])) != last:
             if key in seen:
@@ -339,14 +311,14 @@ def _is_adjacent(file: TableFile) -> bool:
 
 def read_series(path: Path, problems: Problems) -> Float32[np.ndarray, "T D"]:
     """Return the one series that a table is: a step in each row, channels in all columns but those of times."""
-    table = _look(path, NumberOptions())
+    table = _settle(read_head(path), NumberOptions())
     time = find_known(table.names, TIME_NAMES, besides=()) if table.is_named else None
-    chosen = tuple(index for index in range(len(table.names)) if index != time and not table.is_ignored(index))
+    chosen = tuple(index for index in _find_channels(table) if index != time)
     if not chosen:
         time, chosen = None, tuple(range(len(table.names)))
     file, steps = TableFile(path, None, table.names, table.is_named, chosen, None, time=time), _Steps(str(path))
-    for number, record in read_rows(file, problems):
-        with problems.at(f"{path}, {file.kind.unit} {number}"):
+    for place, record in read_rows(file, problems):
+        with problems.at(place):
             steps.add(_align(record, file), file)
     if not steps.times:
         raise ExampleError("has no numbers", "give it at least one row")
@@ -374,16 +346,16 @@ def _align(record: Record, file: TableFile) -> list[object]:
     return cells
 
 
-def to_numbers(cells: Sequence[object], names: Sequence[str]) -> Float32[np.ndarray, " K"]:
-    """Return cells as 32-bit floats; raise `ExampleError` for one that is missing, too large or no number."""
+def _read_numbers(cells: Sequence[object], names: Sequence[str], chosen: Sequence[int]) -> Float32[np.ndarray, " K"]:
+    """Return the numbers of a row, NaN for those that are missing; raise `ExampleError` for what is none."""
     try:
-        value_K = np.array([float(cell) for cell in cells])  # type: ignore[arg-type]
+        wide_K = np.array([float(cells[index]) for index in chosen])  # type: ignore[arg-type]
     except (ValueError, TypeError, OverflowError):
-        value_K = np.array([_to_number(cell, name) for cell, name in zip(cells, names, strict=False)])
+        wide_K = np.array([_to_number(cells[index], names[index]) for index in chosen])
     with np.errstate(over="ignore"):
-        value_K = value_K.astype(np.float32)
-    if not np.isfinite(value_K).all():
-        wrong = int(np.flatnonzero(~np.isfinite(value_K))[0])
+        value_K = wide_K.astype(np.float32)
+    if len(found := find_bad(value_K[:, None], may_miss=True)):
+        wrong = chosen[found[0]]
         raise ExampleError(f"has {str(cells[wrong])[:40]!r} in column {names[wrong][:80]!r}", FILL_IN)
     return value_K
 

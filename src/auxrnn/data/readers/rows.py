@@ -7,7 +7,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import chain, count, islice
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auxrnn.data.archives import UnpackingBudget
-from auxrnn.data.examples import Problems, refusing_damage
+from auxrnn.data.examples import Part, Problems, refusing_damage
 from auxrnn.errors import RunError, UsageError
 
 MOST_CHARACTERS = 2**24
@@ -38,6 +38,8 @@ GAPS = ("", "?", "nan", "na", "n/a", "null", "none")
 
 Record = list[str] | dict[str, object]
 """The cells of a row by position, or its values by name."""
+Files = Mapping[Part, Path] | Path
+"""One file, or one for each part."""
 Rows = Iterator[tuple[int, Record]]
 """Records with the line, or the row of Parquet, on which each begins, from 1; without blank lines."""
 
@@ -54,11 +56,47 @@ class TableKind(NamedTuple):
     """About how many bytes of text a byte of the file holds."""
 
 
+class Head(NamedTuple):
+    """The columns of a table and their first cells, before any is chosen."""
+
+    path: Path
+    names: tuple[str, ...]
+    """Of all columns; where a file does not say them, the cells of its first row, or numbers from 1."""
+    is_named: bool
+    """Whether these are known to be names."""
+    cells: Sequence[Sequence[object]]
+    """Of each column; with the first row unless that is known to hold names."""
+
+    def settle(self, asked: Iterable[str | None], *, is_header: bool) -> "Head":
+        """Return it with names: the first row if it is a header, or has a name that is asked for; otherwise numbers."""
+        if self.is_named:
+            return self
+        numbers = tuple(map(str, range(1, len(self.names) + 1)))
+        # A number may be a position, so it does not tell a header from a first row.
+        if is_header or {name.strip() for name in asked if name} & {*self.names} - {"", *numbers}:
+            return self._replace(is_named=True, cells=[column[1:] for column in self.cells])
+        return self._replace(names=numbers)
+
+    def has_numbers(self, index: int) -> bool:
+        """Return whether there is nothing but numbers in a column."""
+        return all(map(is_number, self.cells[index]))
+
+
 def suffix_of(path: Path) -> str:
     """Return what a file's name says of its kind, in lower case: that of table.csv.gz is .csv."""
     suffix = Path(path.name.lower().removesuffix(PACKED)).suffix
     # Only what is read by line is read packed.
     return PACKED if suffix == ".parquet" and is_gzipped(path) else suffix
+
+
+def to_parts(files: Files) -> dict[Part | None, Path]:
+    """Return files by their part, None for a single one."""
+    return {None: files} if isinstance(files, Path) else dict(files.items())
+
+
+def describe_parts(files: Files) -> str:
+    """Return parts and kinds of files in words."""
+    return " ".join(f"{part}{suffix_of(path)}" for part, path in to_parts(files).items())
 
 
 def text_size(path: Path) -> int:
@@ -80,34 +118,31 @@ def is_number(value: object) -> bool:
     return value is None or isinstance(value, int | float | Decimal)
 
 
-def read_sample(path: Path) -> tuple[tuple[str, ...], bool, list[list[object]]]:
-    """Return what `read_names` does, and the first cells of each column, with the first row where names are unknown."""
-    names, are_names = read_names(path)
-    problems, sampled, most = Problems(is_patient=True), list[list[object]](), MOST_SAMPLED // max(1, len(names))
-    # What is damaged further down is reported when it is read.
-    with problems.noting_errors():
-        rows = KINDS[suffix_of(path)].read(path, problems, None)
-        sampled += (align(record, names) for _, record in islice(rows, max(2, min(NUM_SAMPLED, most))))
-    return names, are_names, [[cells[index] for cells in sampled] for index in range(len(names))]
+def read_head(path: Path) -> Head:
+    """Return the first rows of a table; what is damaged further down is reported when it is read."""
+    noted = Problems(is_patient=True)
+    rows = KINDS[suffix_of(path)].read(path, noted, None)
+    _, first = next(rows, (0, None))
+    is_named = isinstance(first, dict)
+    if first is None or (noted.refused and not is_named):
+        raise RunError(noted.refused[0] if noted.refused else f"{path} has no rows; give it at least one")
+    records = [first]
+    with noted.noting_errors():
+        records += (record for _, record in islice(rows, (NUM_SAMPLED if is_named else _count_sampled(first)) - 1))
+    # Objects may leave out what is missing.
+    names = tuple(dict.fromkeys(chain(*records)) if is_named else (str(cell).strip() for cell in first))
+    sampled = (align(record, names) for record in records[: _count_sampled(names)])
+    return Head(path, names, is_named, list(zip(*sampled, strict=False)))
+
+
+def _count_sampled(columns: Collection[object]) -> int:
+    return max(2, min(NUM_SAMPLED, MOST_SAMPLED // max(1, len(columns))))
 
 
 def align(record: Record, names: Sequence[str]) -> list[object]:
     """Return the cells of a row for these columns at least; those that are missing are empty."""
     cells: list[object] = [record.get(name) for name in names] if isinstance(record, dict) else [*record]
     return cells + [""] * (len(names) - len(cells))
-
-
-def read_names(path: Path) -> tuple[tuple[str, ...], bool]:
-    """Return the names of all columns, or the cells of the first row, and whether they are known to be names."""
-    noted = Problems(is_patient=True)
-    rows = KINDS[suffix_of(path)].read(path, noted, None)
-    first = next(rows, None)
-    if first is None or (noted.refused and isinstance(first[1], list)):
-        raise RunError(noted.refused[0] if noted.refused else f"{path} has no rows; give it at least one")
-    if isinstance(first[1], list):
-        return tuple(cell.strip() for cell in first[1]), False
-    records = [first[1], *(record for _, record in islice(rows, NUM_SAMPLED - 1))]
-    return tuple(dict.fromkeys(key for record in records for key in record)), True
 
 
 def read_lines(path: Path, *, errors: str = "surrogateescape") -> Iterator[str]:

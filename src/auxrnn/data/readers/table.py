@@ -6,23 +6,25 @@ settle it, an error lists the columns and names the flags.
 
 import re
 import reprlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, refusing_damage, to_label
 from auxrnn.data.formats import Format, TextFormat, kind_of
 from auxrnn.data.readers.rows import (
     KINDS,
     PLAIN_TEXT,
+    Files,
+    Head,
     Record,
-    Rows,
     TableKind,
+    describe_parts,
     is_number,
-    read_names,
-    read_sample,
+    read_head,
     suffix_of,
     text_size,
+    to_parts,
 )
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
@@ -38,6 +40,7 @@ LABEL_NAMES = re.compile(
     "labels?|class(es)?|class_(index|label)|category|target|sentiment|polarity|stars?|rating|topic|intent|emotion|genre|y"
 )
 MOST_LISTED = 12
+Item = TypeVar("Item")
 
 
 class TableOptions(NamedTuple):
@@ -84,9 +87,8 @@ class TableFile(NamedTuple):
         return name if name and self.names.count(name) == 1 else str(index + 1)
 
 
-def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOptions) -> Source:
+def table_source(name: str, files: Files, options: TableOptions) -> Source:
     """Return a table, or one for each part, as a source; the training part decides which columns are read."""
-    parts: dict[Part | None, Path] = {None: files} if isinstance(files, Path) else dict(files.items())
 
     def read(problems: Problems, like: Format | None) -> Understood:
         if options.tokens == "integers":
@@ -97,93 +99,85 @@ def table_source(name: str, files: Mapping[Part, Path] | Path, options: TableOpt
         elif like is not None:
             kind = kind_of(like)
             raise UsageError(f"{name} is a table of texts where the model reads {kind}; give it {kind}")
-        return _read_tables(parts, options, problems, form)
+        return _read_tables(files, options, problems, form)
 
-    described = options._asdict() | {
-        "reader": "table",
-        "class_names": options.class_names is not None,
-        "parts": " ".join(f"{part}{suffix_of(path)}" for part, path in parts.items()),
-    }
+    has_names = options.class_names is not None
+    described = options._asdict() | {"reader": "table", "class_names": has_names, "parts": describe_parts(files)}
     others = [] if options.class_names is None else [options.class_names]
-    return Source(name, [*parts.values(), *others], described, read)
+    return Source(name, [*to_parts(files).values(), *others], described, read)
 
 
-def _read_tables(
-    parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, form: TextFormat
-) -> Understood:
-    files = open_tables(parts, options, problems, usual=form.columns)
-    first = next((file for file in files if file.part == "train"), files[0])
+def _read_tables(files: Files, options: TableOptions, problems: Problems, form: TextFormat) -> Understood:
+    opened = open_tables(files, options, problems, usual=form.columns)
+    first = next((file for file in opened if file.part == "train"), opened[0])
     form = form._replace(columns=tuple(map(first.select, first.text)))
-    num_bytes = BYTES_PER_STEP[form.tokens] * sum(text_size(file.path) for file in files)
+    num_bytes = BYTES_PER_STEP[form.tokens] * sum(text_size(file.path) for file in opened)
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
-    texts = read_texts(files, problems)
+    texts = read_texts(opened, problems)
     examples = (Example(form.to_values(text), label, place, file.part) for file, place, text, label in texts)
     return Understood(_describe(first), form, examples, None, num_bytes, class_names)
 
 
 def open_tables(
-    parts: Mapping[Part | None, Path], options: TableOptions, problems: Problems, *, usual: tuple[str, ...] = ()
+    files: Files, options: TableOptions, problems: Problems, *, usual: tuple[str, ...] = ()
 ) -> list[TableFile]:
     """Choose the columns of one table, or of one for each part; training says which are read."""
+    parts = to_parts(files)
     leading = "train" if "train" in parts else next(iter(parts))
     first = _open(parts[leading], leading, options, usual=usual)
-    files = []
+    opened = []
     for part, path in parts.items():
         with problems.noting_errors():
-            files.append(first if part == leading else _open_like(first, path, part, options))
-    return files
+            opened.append(first if part == leading else _open_like(first, path, part, options))
+    return opened
 
 
 def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
     """Choose the columns of a file; `usual` are those of the texts that the model was trained on."""
-    cells, are_names = read_names(path)
-    numbers = tuple(str(number) for number in range(1, len(cells) + 1))
-    label_name = (options.label_column or "").strip()
-    # A number may be a position, so it does not tell a header from a first row.
-    given = {*find_asked(options.text_column, cells, usual), label_name} - {"", *numbers}
-    is_named = are_names or bool(given & set(cells)) or _is_header(cells, options.has_labels)
-    names = cells if is_named else numbers
-    text = tuple(
-        find_column(path, names, name, "--text-column") for name in find_asked(options.text_column, names, usual)
-    )
+    head, label_name = read_head(path), (options.label_column or "").strip()
+
+    def ask(names: Sequence[str]) -> tuple[str, ...]:
+        return split_columns(options.text_column, names) or (usual if {*usual} <= {*names} else ())
+
+    is_header = _is_header(head.names, options.has_labels)
+    _, names, is_named, _ = head.settle([*ask(head.names), label_name], is_header=is_header)
+    text = tuple(find_column(path, names, name, "--text-column") for name in ask(names))
     if options.text_column is not None and not usual and text:
-        _refuse_numbers(path, [names[index] for index in text], text)
-    if options.label_column is None:
+        _refuse_numbers(head, [names[index] for index in text], text)
+    label = find_asked_label(path, names, options.label_column, text, "text")
+    if label is None:
         label = find_known(names, LABEL_NAMES, besides=text)
-    else:
-        label = find_column(path, names, label_name, "--label-column")
-    if label in text:
-        raise UsageError(f"column {options.label_column!r} of {path} is given as text and as labels; give another one")
     if not text:
         known = find_known(names, TEXT_NAMES, besides=[label])
         others = [index for index in range(len(names)) if index != label] if known is None else [known]
         text = tuple(others if len(others) == 1 else ())
     missing = ["text"] * (not text) + ["label"] * (options.has_labels and label is None)
     if missing:
-        what = f"does not say which column is the {' and which the '.join(missing)} (it has {list_names(cells)})"
+        what = f"does not say which column is the {' and which the '.join(missing)} (it has {list_names(head.names)})"
         cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
         cure += " (or --value-columns, for numbers)" * (not text)
         alone = "add a column of labels, or give the file as --unlabeled"
-        raise UsageError(f"{path} {what}; {alone if len(cells) == 1 else cure}")
+        raise UsageError(f"{path} {what}; {alone if len(names) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
 
 
-def _refuse_numbers(path: Path, names: Sequence[str], text: Collection[int]) -> None:
+def _refuse_numbers(head: Head, names: Sequence[str], text: Sequence[int]) -> None:
     """Refuse columns that hold nothing but numbers: as characters they would teach nothing."""
-    _, are_names, cells = read_sample(path)
+    cells = [cell for index in text for cell in head.cells[index][1:]]
     # Objects say themselves what is a text.
-    found = [
-        is_number(cell) and not (are_names and cell and isinstance(cell, str)) for i in text for cell in cells[i][1:]
-    ]
-    if all(found) and any(cell for index in text for cell in cells[index][1:]):
-        flag = f"--value-columns {'+'.join(names)}"
-        raise UsageError(f"{path} has numbers in {list_names(names)}, not texts; give {flag} instead of --text-column")
+    found = [is_number(cell) and not (head.is_named and cell and isinstance(cell, str)) for cell in cells]
+    if all(found) and any(cells):
+        columns = (name if name.isprintable() else str(index + 1) for index, name in zip(text, names, strict=True))
+        flag = f"--value-columns {'+'.join(columns)}"
+        raise UsageError(
+            f"{head.path} has numbers in {list_names(names)}, not texts; give {flag} instead of --text-column"
+        )
 
 
 def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOptions) -> TableFile:
     """Open another file, and find the columns in it that were chosen for the first."""
     label = None if first.label is None else first.select(first.label)
-    if first.is_named and not options.has_labels and label not in read_names(path)[0]:
+    if first.is_named and not options.has_labels and label not in read_head(path).names:
         label = None
     found = _open(path, part, options._replace(text_column=tuple(map(first.select, first.text)), label_column=label))
     if not first.is_named and len(found.names) != len(first.names):
@@ -192,15 +186,12 @@ def _open_like(first: TableFile, path: Path, part: Part | None, options: TableOp
     return found
 
 
-def find_asked(
-    text_column: str | tuple[str, ...] | None, names: Collection[str], usual: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the text columns that are asked of a file with these names, none if that is left open."""
-    if isinstance(text_column, str):
-        # A "+" may be part of a name.
-        pieces = [text_column] if text_column.strip() in names else text_column.split("+")
-        return tuple(piece.strip() for piece in pieces)
-    return text_column or (usual if set(usual) <= set(names) else ())
+def split_columns(asked: str | tuple[str, ...] | None, names: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that are asked of a file with these names, none if that is left open."""
+    if not isinstance(asked, str):
+        return asked or ()
+    # A "+" may be part of a name.
+    return (asked.strip(),) if asked.strip() in names else tuple(piece.strip() for piece in asked.split("+"))
 
 
 def _is_header(cells: Sequence[str], needs_label: bool) -> bool:
@@ -225,6 +216,16 @@ def find_column(path: Path, names: Sequence[str], name: str, flag: str) -> int:
     raise UsageError(f"{path} has no column {name!r} (it has {list_names(names)}); give {flag} one that all files have")
 
 
+def find_asked_label(
+    path: Path, names: Sequence[str], asked: str | None, besides: Collection[int], what: str
+) -> int | None:
+    """Return the column of labels that is asked for, None if none is; it cannot be one of those that are read."""
+    label = None if asked is None else find_column(path, names, asked.strip(), "--label-column")
+    if label in besides:
+        raise UsageError(f"column {asked!r} of {path} is given as {what} and as labels; give another one")
+    return label
+
+
 def find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collection[int | None]) -> int | None:
     """Return the only column with a well-known name."""
     found = [index for index, name in enumerate(names) if index not in besides and is_called(name, known)]
@@ -238,23 +239,35 @@ def list_names(names: Sequence[str]) -> str:
 
 def read_texts(files: Sequence[TableFile], problems: Problems) -> Iterator[tuple[TableFile, str, str, str | None]]:
     """Yield the file, the place, the text and the label of each row."""
+
+    def read(file: TableFile) -> Iterator[tuple[TableFile, str, str, str | None]]:
+        for place, record in read_rows(file, problems):
+            with problems.at(place):
+                yield file, place, *_pick(record, file)
+
+    return read_files(files, read, problems, "has no rows", "give it at least one")
+
+
+def read_files(
+    files: Sequence[TableFile], read: Callable[[TableFile], Iterator[Item]], problems: Problems, what: str, cure: str
+) -> Iterator[Item]:
+    """Yield what is read of each file; refuse those that give nothing."""
     for file in files:
-        num_refused, is_empty = problems.num_refused, True
+        num_noted, is_empty = problems.num_refused + problems.num_skipped, True
         with problems.noting_errors():
-            for number, record in read_rows(file, problems):
-                is_empty, place = False, f"{file.path}, {file.kind.unit} {number}"
-                with problems.at(place):
-                    yield file, place, *_pick(record, file)
-        if is_empty and problems.num_refused == num_refused:
-            problems.refuse(str(file.path), "has no rows", "give it at least one")
+            for item in read(file):
+                is_empty = False
+                yield item
+        if is_empty and problems.num_refused + problems.num_skipped == num_noted:
+            problems.refuse(str(file.path), what, cure)
 
 
-def read_rows(file: TableFile, problems: Problems) -> Rows:
-    """Yield the rows below the header; where values come by name, there is none."""
+def read_rows(file: TableFile, problems: Problems) -> Iterator[tuple[str, Record]]:
+    """Yield the place and the cells of each row below the header; where values come by name, there is none."""
     names = [file.names[index] for index in (*file.text, file.label, file.series, file.time) if index is not None]
     for position, (number, record) in enumerate(file.kind.read(file.path, problems, names)):
         if position or not file.is_named or isinstance(record, dict):
-            yield number, record
+            yield f"{file.path}, {file.kind.unit} {number}", record
 
 
 def _pick(record: Record, file: TableFile) -> tuple[str, str | None]:
@@ -293,7 +306,11 @@ def _read_class_names(path: Path) -> Mapping[str, str]:
 def _describe(file: TableFile) -> str:
     if file.kind is PLAIN_TEXT:
         return "texts, one per line"
-    text = f"text in column {' and '.join(map(file.select, file.text))}"
+    return describe_table(file, "texts", f"text in column {' and '.join(map(file.select, file.text))}")
+
+
+def describe_table(file: TableFile, what: str, layout: str) -> str:
+    """Return what a table was understood to be, for the user."""
     label = "without labels" if file.label is None else f"labels in column {file.select(file.label)}"
     header = "" if file.is_named else " without a header"
-    return printable(f"table of texts in {file.kind.title}{header}, {text}, {label}")
+    return printable(f"table of {what} in {file.kind.title}{header}, {layout}, {label}")

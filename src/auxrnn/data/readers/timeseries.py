@@ -5,7 +5,7 @@ case to case; what a header says of lengths and channels is wrong in some files 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from auxrnn.data.examples import Example, ExampleError, Part, Problems, Source, Understood, to_label
-from auxrnn.data.formats import Format, count_channels, find_bad, fit_channels
-from auxrnn.data.readers.rows import read_lines, text_size
+from auxrnn.data.formats import Format, check_channels, count_channels, find_bad, fit_channels
+from auxrnn.data.readers.rows import Files, read_lines, text_size, to_parts
 from auxrnn.errors import RunError, UsageError
 
 HOW_TO_WRITE = (
@@ -40,23 +40,22 @@ class SeriesFile(NamedTuple):
     """About how many values it holds: as if all cases were like the first."""
 
 
-def timeseries_source(name: str, files: Mapping[Part, Path] | Path, *, has_labels: bool = True) -> Source:
+def timeseries_source(name: str, files: Files, *, has_labels: bool = True) -> Source:
     """Return the series of one .ts file, or of one for each part.
 
     Labels that are there are read in any case; `has_labels` says whether they must be.
     """
-    paths: list[tuple[Part | None, Path]] = [(None, files)] if isinstance(files, Path) else [*files.items()]
+    parts = to_parts(files)
 
     def read(problems: Problems, like: Format | None) -> Understood:
-        opened = [_open(path, part, needs_labels=has_labels and part != "unlabeled") for part, path in paths]
+        opened = [_open(path, part, needs_labels=has_labels and part != "unlabeled") for part, path in parts.items()]
         form = fit_channels([(str(file.path), file.num_channels) for file in opened], like)
         num_bytes = 4 * sum(file.num_values for file in opened)
         description = f"time series (.ts), {count_channels(form.num_channels)}"
         return Understood(description, form, _read_examples(opened, problems), None, num_bytes)
 
-    parts = None if isinstance(files, Path) else ", ".join(files)
-    options = {"reader": "timeseries", "has_labels": has_labels, "parts": parts}
-    return Source(name, [path for _part, path in paths], options, read)
+    named = None if isinstance(files, Path) else ", ".join(files)
+    return Source(name, [*parts.values()], {"reader": "timeseries", "has_labels": has_labels, "parts": named}, read)
 
 
 def _open(path: Path, part: Part | None, *, needs_labels: bool) -> SeriesFile:
@@ -117,9 +116,7 @@ def _read_header(lines: Lines, path: Path) -> dict[str, list[str]]:
 
 
 def _read_values(channels: Sequence[str], num_channels: int) -> Float32[np.ndarray, "T D"]:
-    if len(channels) != num_channels:
-        what = f"has {count_channels(len(channels))} instead of {count_channels(num_channels)}"
-        raise ExampleError(what, "put a colon after each channel")
+    check_channels(len(channels), num_channels, "put a colon after each channel")
     if not any(channel.strip() for channel in channels):
         raise ExampleError("is empty")
     words = [channel.split(",") for channel in channels]
