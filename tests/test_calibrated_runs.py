@@ -103,3 +103,10 @@ def test_a_temperature_that_was_changed_is_refused(folder, tmp_path):
     with pytest.raises(RunError, match=r"model-best\.safetensors is missing, damaged or edited"):
         saved.load_run(folder)
     best.write_bytes(content)
+
+
+def test_too_few_validation_sequences_fit_no_temperature(tmp_path):
+    data = write_arrays(tmp_path / "slopes.npz", num_rows=80)
+    words = ["--objective", "none", "--train-steps", "30", "--hidden-size", "4", "--threads", "1"]
+    assert call("train", data, *words, "--validation-fraction", "0.2", "--out", tmp_path / "run").code == 0
+    assert saved.load_run(tmp_path / "run").temperature == 1.0

@@ -287,3 +287,9 @@ def test_other_features_than_in_fit_are_refused():
         classifier.predict([np.zeros((4, 3))])
     with pytest.raises(ValueError, match="the first call of partial_fit needs classes"):
         AuxRNNClassifier(**TINY).partial_fit(series, names)
+
+
+@pytest.mark.parametrize("minutes", [0, -1.0, float("nan")])
+def test_a_budget_that_is_no_time_is_refused(minutes):
+    with pytest.raises(ValueError, match="it must be a number above 0"):
+        AuxRNNClassifier(minutes=minutes).fit(np.random.default_rng(0).random((12, 5)), np.arange(12) % 2)

@@ -503,7 +503,7 @@ def _load_toml(path: Path) -> dict[str, Any]:
 def name_fields(sentence: str, *, like: str) -> str:
     """Name the fields in a sentence as the user wrote them: `--batch-size` if `like` is `--{}`, not `batch_size`."""
     # A name of one word may also be an English one, as in "DATA is missing; ...".
-    single = "|".join(name for name in FIELDS if "_" not in name and name != "data")
+    single = "|".join(name for name in (*FIELDS, "minutes") if "_" not in name and name != "data")
     several = "|".join(name for name in FIELDS if "_" in name)
     field_name = rf"(?<!\S)(?:({several})(?![^\s;])|({single})(?= is ))"
     return re.sub(field_name, lambda match: like.format(match[0].replace("_", "-")), sentence)

@@ -14,6 +14,7 @@ from auxrnn.build import InputSpec, build_phases
 from auxrnn.config import RunConfig, Window, change, decided, flatten
 from auxrnn.data.datasets import PARTS, Dataset
 from auxrnn.data.splits import divide
+from auxrnn.errors import UsageError
 from auxrnn.presets import name_system
 from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest, time_evaluation, time_step
 from auxrnn.training.loop import Session, train
@@ -40,6 +41,8 @@ Say = Callable[[str], None]
 
 def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say) -> tuple[RunConfig, runs.Prepared]:
     """Return a config with nothing left open, and its data; a budget is spent on comparing networks and both phases."""
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UsageError(f"minutes is {minutes}; it must be a number above 0")
     end = time.monotonic() + 60 * (minutes or 0)
     config = change(config, validation_fraction=_choose_validation(config, dataset))
     planner = Planner(dataset, runs.prepare(config, dataset), say)

@@ -221,7 +221,7 @@ def test_recordings_without_labels_are_told_the_three_ways_to_give_them(tmp_path
     assert_one_sentence(error, "has no class folders", "sub-folder", "--label-pattern '{label}_*'", "table")
     with pytest.raises(UsageError) as error:
         find(tmp_path / "a.wav")
-    assert_one_sentence(error, "single recording", "--label-pattern")
+    assert_one_sentence(error, "single recording", "give the folder it is in")
 
 
 @pytest.mark.parametrize(

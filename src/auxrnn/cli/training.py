@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import math
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,8 +158,6 @@ def _find_minutes(run: RunConfig, minutes: float | None, *, is_fast: bool) -> fl
     has_length = lengths != (None,) * 4
     if minutes is None:
         return DEFAULT_MINUTES if is_fast and not has_length else None
-    if not 0 < minutes < math.inf:
-        raise UsageError(f"--minutes is {minutes}; it must be a number above 0")
     if has_length:
         raise UsageError("--minutes plans the length of both phases; leave out their --...-steps and --...-epochs")
     return minutes

@@ -31,6 +31,8 @@ from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_PER_PHASE = 10
+FEWEST_CALIBRATED = 30
+"""Sequences below which a temperature would follow chance."""
 BEST = "model-best.safetensors"
 
 logger = logging.getLogger(__name__)
@@ -285,6 +287,8 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
 
 
 def _calibrate(session: Session, held_out: Split) -> float:
+    if held_out.num_examples < FEWEST_CALIBRATED:
+        return 1.0
     logits_NC = predict_split(session.network, held_out, batch_size=session.batches.batch_size)
     return fit_temperature(logits_NC, torch.from_numpy(held_out.label_N), smoothing=2 / (held_out.num_examples + 2))
 

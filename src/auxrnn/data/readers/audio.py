@@ -39,7 +39,7 @@ def audio_source(name: str, path: Path, config: DataConfig, *, has_labels: bool)
     """Return all recordings below a folder, or a single file."""
     pattern = config.label_pattern if has_labels else None
     if path.is_file() and has_labels and pattern is None:
-        raise UsageError(f"{name} is a single recording; give a folder, {LAYOUT.partition(' ')[2]}")
+        raise UsageError(f"{name} is a single recording; give the folder it is in, or a table with file and label")
     check_options(config, ("sample_rate", "label_pattern"), what="audio")
     tree = find_files(path, AUDIO_SUFFIXES)
 
