@@ -78,7 +78,7 @@ OF_BASELINES = {
 def finished(tmp_path_factory):
     """A finished run with a validation split, and what training it printed."""
     folder = tmp_path_factory.mktemp("runs") / "finished"
-    result = train(folder, *TWO_AND_TWO, "--validation-fraction", "0.25", "--json")
+    result = train(folder, *TWO_AND_TWO, "--validation-fraction", "0.5", "--json")
     return folder, result
 
 
@@ -298,7 +298,7 @@ def test_info_prints_a_single_object_with_versions_and_the_folder_of_the_data(mo
 
 @pytest.mark.parametrize(
     ("words", "num_examples"),
-    [([], 360), (["--weights", "best"], 360), (["--split", "train"], 30), (["--split", "validation"], 10)],
+    [([], 360), (["--weights", "best"], 360), (["--split", "train"], 20), (["--split", "validation"], 20)],
 )
 def test_evaluate_prints_a_single_object_whose_numbers_agree(finished, words, num_examples):
     found = assert_one_object(call("evaluate", finished[0], "--json", *words))

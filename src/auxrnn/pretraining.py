@@ -38,7 +38,7 @@ def check_pretrained(config: RunConfig, card: ModelCard, source: Path) -> None:
     """Refuse a run whose pretraining is not that of this config and data, is not finished, or went beyond it."""
     wanted, found = first_phase(config), read_config(source)
     if wanted is None:
-        raise UsageError("--pretrained is for a run with pretraining; give --pretrain-steps and an objective")
+        raise UsageError("--pretrained is for a run with pretraining; give --pretrain-steps and --objective")
     if found.schedule.train_steps != 0 or not is_finished(source):
         raise UsageError(f"{source} is not a finished pretraining; make one with --train-steps 0")
     theirs = flatten(first_phase(found) or found)

@@ -37,7 +37,7 @@ RECONSTRUCT = ["--objective", "reconstruct", *TWO_AND_TWO]
 PLAIN = ["--train-steps", "2"]
 KINDS = {
     "digits": RECONSTRUCT,
-    "pixels": [*RECONSTRUCT, "--validation-fraction", "0.2"],
+    "pixels": [*RECONSTRUCT, "--validation-fraction", "0.5"],
     "gru": ["--model", "gru", *PLAIN],
     "predict": ["--objective", "predict", *TWO_AND_TWO],
     "cnn": ["--model", "conv_rnn", *PLAIN, "--pad-to", "60", "--batch-size", "8", "--threads", "1"],

@@ -31,7 +31,7 @@ from auxrnn.training.optimizers import Phase, make_optimizer
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_PER_PHASE = 10
-FEWEST_CALIBRATED = 30
+FEWEST_CALIBRATED = 20
 """Sequences below which a temperature would follow chance."""
 BEST = "model-best.safetensors"
 
