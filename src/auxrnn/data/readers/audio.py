@@ -105,7 +105,8 @@ def _sort_by_name(tree: Tree, pattern: str, problems: Problems) -> Album:
         part = PART_NAMES.get(names[0].lower()) if len(names) > 1 else None
         if label is None and part != UNLABELED:
             cure = "rename it, leave it out or give another pattern"
-            problems.refuse(tree.place(names), f"does not match --label-pattern {pattern!r}", cure)
+            what = f"does not match --label-pattern {pattern!r} (which leaves out the suffix)"
+            problems.refuse(tree.place(names), what, cure)
             continue
         files.append(tree.put(names, None if part == UNLABELED else label, part, ""))
     return Album(by_part(files), [])
