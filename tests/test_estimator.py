@@ -10,7 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimators_nan_inf, parametrize_with_checks
 
 from auxrnn import AuxRNNClassifier, load_run
 from auxrnn.errors import RunError, UsageError
@@ -258,15 +259,71 @@ def test_a_data_frame_is_a_table(digits, library):
     np.testing.assert_array_equal(classifier.predict_proba(frame), plain.predict_proba(X))
 
 
+def with_gaps(X):
+    """Return a copy with a third of its numbers missing, the same ones each time."""
+    return np.where(np.random.default_rng(0).random(X.shape) < 1 / 3, np.nan, X)
+
+
+@pytest.mark.parametrize("kind", ["array", "lists", "pandas", "polars"])
+def test_gaps_are_masked_in_every_kind_of_data(digits, kind):
+    X, y = with_gaps(digits[0]), digits[1]
+    if kind == "array":
+        given = X[:, :, None]
+    elif kind == "lists":
+        given = [[None if value != value else value for value in row] for row in X.tolist()]  # noqa: PLR0124 - NaN
+    else:
+        frames = pytest.importorskip(kind)
+        given = frames.DataFrame({f"t{step}": X[:, step] for step in range(X.shape[1])})
+    classifier = AuxRNNClassifier(**TINY, random_state=0).fit(given, y)
+    form = classifier.run_.card.format
+    assert form.has_mask
+    assert form.mean == pytest.approx((np.nanmean(X),))
+    plain = AuxRNNClassifier(**TINY, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(given), plain.predict_proba(X))
+    assert not np.allclose(plain.predict_proba(X), plain.predict_proba(np.nan_to_num(X, nan=np.nanmean(X))))
+
+
+def test_a_network_that_reads_gaps_is_trained_further_and_saved(digits, tmp_path):
+    X, y = with_gaps(digits[0]), digits[1]
+    series = [X[0, :7], X[1, :, None], *X[2:]]
+    classifier = AuxRNNClassifier(**TINY, random_state=0).partial_fit(series, y, classes=[0, 1, 2])
+    classifier.partial_fit(digits[0], y).save(tmp_path / "kept")
+    loaded = AuxRNNClassifier.load(tmp_path / "kept")
+    assert loaded.missing == "mask"
+    np.testing.assert_array_equal(loaded.predict_proba(series), classifier.predict_proba(series))
+    loaded.partial_fit(series, y)
+    with pytest.raises(ValueError, match=r"X\[0\] has NaN"):
+        loaded.set_params(missing="refuse").predict(X)
+
+
+def test_a_network_that_was_fitted_without_gaps_refuses_them(digits):
+    X, y = digits
+    classifier = AuxRNNClassifier(**TINY).fit(X, y)
+    for use in (classifier.predict, lambda gappy: classifier.partial_fit(gappy, y)):
+        with pytest.raises(ValueError, match="or fit on sequences with gaps: the first fit had none"):
+            use(with_gaps(X))
+
+
+@pytest.mark.parametrize(("missing", "is_allowed"), [("mask", True), ("refuse", False)])
+def test_scikit_learn_is_told_whether_gaps_are_allowed(missing, is_allowed):
+    classifier = AuxRNNClassifier(**TINY, missing=missing)
+    assert get_tags(classifier).input_tags.allow_nan is is_allowed
+    if not is_allowed:
+        check_estimators_nan_inf("AuxRNNClassifier", classifier)
+
+
 @pytest.mark.parametrize(
     ("X", "y", "options", "sentence"),
     [
         (np.zeros((4, 5)), [-1] * 4, {}, "no example has a class"),
-        ([np.zeros(3), np.full(4, np.nan)], [0, 1], {}, r"X\[1\] holds NaN"),
+        ([np.zeros(3), [1.0, np.nan]], [0, 1], {"missing": "refuse"}, r"X\[1\] has NaN at step 1; fill it in, or give"),
+        ([np.zeros(3), [1.0, np.inf]], [0, 1], {}, r"X\[1\] has an infinite number at step 1; give finite"),
         ([np.zeros(3), np.zeros((4, 2))], [0, 1], {}, "different numbers of features"),
         ([np.zeros(3), np.zeros(0)], [0, 1], {}, r"X\[1\] is of shape \[0\]"),
         ([np.zeros(3), ["a", "b"]], [0, 1], {}, r"X\[1\] is no array of numbers"),
-        (np.full((4, 5), np.nan), [0, 1, 0, 1], {}, "contains NaN"),
+        (np.full((4, 5), np.nan), [0, 1, 0, 1], {"missing": "refuse"}, r"X\[0\] has NaN at step 0"),
+        (np.full((4, 5), np.inf), [0, 1, 0, 1], {}, "contains infinity"),
+        (np.zeros((4, 5)), [0, 1, 0, 1], {"missing": "drop"}, "missing is 'drop'; it takes"),
         (np.zeros((4, 5)), [0, 1, 0, 1], {"model": "transformer"}, "carries no auxiliary loss"),
         (np.zeros((4, 5)), [0, 1, 0, 1], {"model": "vdcnn", "objective": "none"}, "which reads characters"),
         (np.zeros((4, 5)), [0, 1, 0, 1], {"model": "rnn"}, "model is 'rnn'; it takes"),

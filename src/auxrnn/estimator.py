@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import Tags, assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -41,7 +41,7 @@ from auxrnn.config import (
     unflatten,
 )
 from auxrnn.data.datasets import NO_PART, Dataset, Facts, Table
-from auxrnn.data.formats import SeriesFormat, count_channels, kind_of, make_encoding
+from auxrnn.data.formats import SeriesFormat, count_channels, count_values, find_bad, has_mask, kind_of, make_encoding
 from auxrnn.data.sequences import NO_LABEL, Flat, Split
 from auxrnn.data.splits import divide
 from auxrnn.errors import UsageError
@@ -66,7 +66,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     `X` is `[examples, steps]` (one number a step), `[examples, steps, features]`, a table with a row for each example,
     or a list of arrays `[steps]` or `[steps, features]` of different lengths. Each feature is standardized with mean
-    and deviation of the X of the first fit.
+    and deviation of the X of the first fit. NaN is a gap: with `missing="mask"` it takes the mean of its feature, and
+    if the X of the first fit has any, one more feature for each says what was there; "refuse" raises an error.
 
     In `y`, -1, None and NaN mean that the class is unknown: such sequences count in the auxiliary loss alone. If -1 and
     1 are all there is, they are two classes.
@@ -107,6 +108,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     lr: float | Auto = "auto"
     clip_norm: float = LEARNING["clip_norm"]
     class_weight: Literal["balanced"] | dict[Any, float] | None = None
+    missing: Literal["mask", "refuse"] = "mask"
     validation_fraction: float | Auto = 0.0
     device: str | None = None
     verbose: bool = False
@@ -187,6 +189,11 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             loaded.n_features_in_ = kept["n_features_in"]
         return loaded
 
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "refuse"
+        return tags
+
     def _fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, classes: NDArray[Any] | None
     ) -> "AuxRNNClassifier":
@@ -242,7 +249,10 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         row_N = np.arange(len(y_N), dtype=np.int64)
         table = Table(flat.begin_N1, label_N, np.full(len(y_N), NO_PART, dtype=np.int8), row_N)
         num_channels, names = flat.value_K.shape[1], tuple(str(name) for name in self.classes_.tolist())
-        facts = Facts(NAME, SeriesFormat(num_channels), names, "float32", num_channels, 0, ())
+        is_gap_KD = np.isnan(flat.value_K)
+        num_gappy = int(np.logical_or.reduceat(is_gap_KD.any(axis=1), flat.begin_N1[:-1]).sum())
+        form, num_gaps = SeriesFormat(num_channels), int(is_gap_KD.sum())
+        facts = Facts(NAME, form, names, "float32", num_channels, 0, (), num_gaps, num_gappy)
         return Dataset(NAME, flat, table, facts, "", weight_N)
 
     def _flatten(self, X: Any, *, is_first: bool) -> Flat:
@@ -250,15 +260,32 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         if (sequences := _find_sequences(X)) is not None:
             value_K, length_N = np.concatenate(sequences), [len(value_TD) for value_TD in sequences]
         else:
-            x_NT = validate_data(self, X, dtype=np.float32, allow_nd=True, reset=is_first)
+            x_NT = validate_data(
+                self, X, dtype=np.float32, allow_nd=True, reset=is_first, ensure_all_finite="allow-nan"
+            )
             if x_NT.ndim not in (2, 3):
                 takes = "it takes [examples, steps] or [examples, steps, features]"
                 raise ValueError(f"X has {x_NT.ndim} dimensions; {takes}")
             x_NTD = x_NT if x_NT.ndim == 3 else x_NT[:, :, None]
             value_K, length_N = x_NTD.reshape(-1, x_NTD.shape[2]), [x_NTD.shape[1]] * len(x_NTD)
-        if not is_first and value_K.shape[1] != (fitted := self.run_.card.spec.input_size):
+        if not is_first and value_K.shape[1] != (fitted := count_values(self.run_.card.format)):
             raise ValueError(f"X has {count_channels(value_K.shape[1])} a step; it was fitted on {fitted}")
-        return Flat(value_K, np.cumsum([0, *length_N], dtype=np.int64))
+        flat = Flat(value_K, np.cumsum([0, *length_N], dtype=np.int64))
+        self._check_numbers(flat, is_first=is_first)
+        return flat
+
+    def _check_numbers(self, flat: Flat, *, is_first: bool) -> None:
+        """Refuse what is infinite, and gaps that the network cannot read or the user does not want."""
+        can_mask = is_first or has_mask(self.run_.card.format)
+        if not len(found := find_bad(flat.value_K, may_miss=can_mask and self.missing != "refuse")):
+            return
+        what, cure = "NaN", 'fill it in, or give missing="mask"'
+        if np.isinf(flat.value_K[*found]):
+            what, cure = "an infinite number", "give finite 32-bit floats"
+        elif not can_mask:
+            cure = "fill it in, or fit on sequences with gaps: the first fit had none"
+        row = int(np.searchsorted(flat.begin_N1, found[0], side="right")) - 1
+        raise ValueError(f"X[{row}] has {what} at step {found[0] - flat.begin_N1[row]}; {cure}")
 
     def _lengths(self, dataset: Dataset) -> dict[str, Any]:
         """Return how many updates there are, and what is held out: without labels and without an objective nothing."""
@@ -305,8 +332,6 @@ def _to_sequence(each: Sequence[Any], number: int) -> NDArray[np.float32]:
         raise ValueError(f"X[{number}] is no array of numbers; give [steps] or [steps, features]") from error
     if value_TD.ndim not in (1, 2) or not value_TD.size:
         raise ValueError(f"X[{number}] is of shape {list(value_TD.shape)}; give [steps] or [steps, features]")
-    if not np.isfinite(value_TD).all():
-        raise ValueError(f"X[{number}] holds NaN or an infinite number; fill gaps before you fit or predict")
     return value_TD if value_TD.ndim == 2 else value_TD[:, None]
 
 
