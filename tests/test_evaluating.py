@@ -17,6 +17,7 @@ from auxrnn.data.formats import TextFormat
 from auxrnn.training.evaluate import Evaluation, predict_split
 from command import TINY, TWO_AND_TWO, call, train
 from own_data import write_arrays, write_csv, write_images, write_ts
+from sounds import save_wav, tone
 
 ONE = ["--objective", "none", "--train-steps", "2"]
 KINDS = {
@@ -140,6 +141,71 @@ def test_a_label_that_the_run_does_not_know_is_named_with_its_place(texts, tmp_p
     sentence = refuse(1, "evaluate", texts[0], path)
     assert f"{path}, line 3 has the label 'wolf', which is no class of this run" in sentence
     assert "the classes are cat, dog" in sentence
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    """A run on a table of numbers whose column of labels has a name of its own, and that table."""
+    folder = tmp_path_factory.mktemp("numbers")
+    rows = [f"{row % 5}.5,{row % 3},{row % 2}.25,{('up', 'down')[row % 2]}" for row in range(40)]
+    path = folder / "data.csv"
+    path.write_text("\n".join(["t0,t1,t2,way", *rows]) + "\n")
+    assert call("train", path, "--label-column=way", *few_rows(), *ONE, "--out", folder / "run").code == 0
+    return folder / "run", path
+
+
+def test_the_labels_of_a_new_table_are_in_the_column_of_the_training(numbers, texts, tmp_path):
+    assert evaluate(*numbers)["examples"] == 40
+    (tmp_path / "new.csv").write_text("t2,way,other,t0,t1\n1,up,down,2,3\n1,up,down,2,3\n")
+    assert evaluate(numbers[0], tmp_path / "new.csv")["recall"]["down"] is None
+    assert evaluate(numbers[0], tmp_path / "new.csv", "--label-column", "other")["recall"]["up"] is None
+    # Where no columns are, none are looked for.
+    run, folder = tmp_path / "run", tmp_path / "texts" / "cat"
+    path = write_csv(tmp_path / "stars.csv", header="text,stars")
+    assert call("train", path, "--label-column=stars", *few_rows(), *ONE, "--out", run).code == 0
+    folder.mkdir(parents=True)
+    (folder / "0.txt").write_text("a b c")
+    assert evaluate(run, tmp_path / "texts")["examples"] == 1
+
+
+def test_the_labels_of_new_recordings_are_where_they_were_in_training(tmp_path):
+    for name in ("old", "new"):
+        for number in range(12):
+            label = ("low", "high")[number % 2]
+            save_wav(tmp_path / name / f"{label}_{number}.wav", tone(60, pitch=200.0 * (1 + number % 2)))
+    words = ["--label-pattern", "{label}_*", *few_rows(), *ONE, "--out", tmp_path / "run"]
+    assert call("train", tmp_path / "old", *words).code == 0
+    assert evaluate(tmp_path / "run", tmp_path / "new")["examples"] == 12
+    for path in list((tmp_path / "new").iterdir()):
+        path.rename(path.with_name("-".join(reversed(path.stem.split("_"))) + ".wav"))
+    assert "does not match --label-pattern" in refuse(1, "evaluate", tmp_path / "run", tmp_path / "new")
+    found = evaluate(tmp_path / "run", tmp_path / "new", "--label-pattern", "*-{label}")
+    assert found["examples"] == 12
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("t0,t1,t2,way\n1,hm,2,up\n", "holds words in 't1' (it has 't0', 't1', 't2', 'way'); write numbers there"),
+        ("a,b,way\n1,2,up\n", "has no column 't0', which the training data has; give it the same columns"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_new_table_that_does_not_fit_is_refused_without_flags_of_the_training(
+    numbers, tmp_path, command, content, sentence
+):
+    (tmp_path / "new.csv").write_text(content)
+    found = refuse(2 if "words in" in sentence else 1, command, numbers[0], tmp_path / "new.csv")
+    assert sentence in found
+    assert "--" not in found
+
+
+def test_a_run_on_texts_has_no_use_for_numbers(texts, tmp_path):
+    (tmp_path / "new.csv").write_text("a,b,label\nsome words,more words,cat\n")
+    for command in ("evaluate", "predict"):
+        found = refuse(2, command, texts[0], tmp_path / "new.csv")
+        assert "give --text-column" in found
+        assert found.endswith(", by name or by number from 1")
 
 
 @pytest.mark.parametrize("name", ["new.npz", "new.npy", "new.txt", "new.csv", "folder"])

@@ -196,6 +196,8 @@ def test_a_new_table_without_the_columns_of_the_training_data_is_refused(tmp_pat
     like = SeriesFormat(2, (0.0,) * 2, (1.0,) * 2, columns=("x", "y"), series_column="id", time_column="time")
     with pytest.raises(RunError, match="has no column 'y', which the training data has; give it the same columns"):
         read(write(tmp_path, "id,time,x\n1,1,1\n"), has_labels=False, like=like)
+    with pytest.raises(RunError, match="has no column 'x', which the training data has; give it the same columns"):
+        read(write(tmp_path, "0.5,1.5\n"), has_labels=False, like=like)
 
 
 def test_what_would_unpack_to_absurd_sizes_is_refused(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from auxrnn.data.examples import Problems
-    from auxrnn.data.inputs import Inputs
+    from auxrnn.data.inputs import Inputs, Labels
     from auxrnn.data.sequences import Split
     from auxrnn.saved import TrainedRun
     from auxrnn.training.evaluate import Evaluation
@@ -63,6 +63,7 @@ def evaluate(  # noqa: PLR0913 - one for each option
     data_dir: Path | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    label_pattern: str | None = None,
     worst: int = 5,
     save: Path | None = None,
     picture: Path | None = None,
@@ -80,6 +81,7 @@ def evaluate(  # noqa: PLR0913 - one for each option
         data_dir: Folder that holds the files of a dataset by name, if they have moved since the training.
         text_column: Column of a table that holds the text (default: the one used in training, else the obvious one).
         label_column: Column of a table that holds the label (default: the one used in training, else the obvious one).
+        label_pattern: Where the label stands in the names of audio files: '{label}_*' (default: as in training).
         worst: How many of the wrong answers to show, those with the highest probability first.
         save: CSV file to write: place, true class, answer and all probabilities of each sequence.
         picture: PNG file to write: the confusion matrix, and how often answers of each probability are right.
@@ -90,11 +92,12 @@ def evaluate(  # noqa: PLR0913 - one for each option
         auxrnn evaluate runs/reviews --picture confusion.png --worst 20
         auxrnn evaluate runs/reviews --checkpoint latest     an unfinished run
     """
-    of_data, of_file = {"data": data, "data_dir": data_dir}, {"text_column": text_column, "label_column": label_column}
+    of_labels = {"label_column": label_column, "label_pattern": label_pattern}
+    of_data, of_file = {"data": data, "data_dir": data_dir}, {"text_column": text_column} | of_labels
     _check_effects(file, of_data if file is not None else of_file)
     _check_results(worst=worst, save=save, picture=picture)
     from auxrnn import runs, saved
-    from auxrnn.data.inputs import Inputs
+    from auxrnn.data.inputs import Inputs, Labels
     from auxrnn.training.evaluate import count_answers
 
     trained = saved.load_run(run, weights=weights, checkpoint=checkpoint)
@@ -103,7 +106,8 @@ def evaluate(  # noqa: PLR0913 - one for each option
         names = tuple(f"{split}[{row}]" for row in range(examples.num_examples))
         answers = _answer(trained, iter([Inputs(examples, names)]))
     else:
-        answers = _answer_file(trained, file, split, text_column=text_column, label_column=label_column)
+        labels = Labels(trained.card.class_names, split, label_column, label_pattern, trained.config.data)
+        answers = _answer_file(trained, file, labels, text_column=text_column)
     evaluation = count_answers(answers.logits_NC, answers.label_N)
     if not math.isfinite(evaluation.loss):
         raise RunError("the loss is not a finite number; look for numbers far beyond those of the training data")
@@ -152,22 +156,18 @@ def _check_results(*, worst: int, save: Path | None, picture: Path | None) -> No
             raise UsageError(f"{flag} is {path}, which is a folder; give the name of a file")
 
 
-def _answer_file(
-    trained: "TrainedRun", file: Path, split: SplitName, *, text_column: str | None, label_column: str | None
-) -> Answers:
+def _answer_file(trained: "TrainedRun", file: Path, labels: "Labels", *, text_column: str | None) -> Answers:
     """Classify the sequences of a new file that have a label."""
     from auxrnn.data.examples import Problems
-    from auxrnn.data.formats import TextFormat
-    from auxrnn.data.inputs import Labels, read_inputs
+    from auxrnn.data.inputs import read_inputs
 
-    form, names, problems = trained.card.format, trained.card.class_names, Problems()
-    if isinstance(form, TextFormat) and label_column is None:
-        label_column = trained.config.data.label_column
-    labels = Labels(names, split, label_column)
+    form, problems = trained.card.format, Problems()
     answers = _answer(trained, read_inputs(file, form, text_column=text_column, problems=problems, labels=labels))
     say_skipped(problems)
     if not answers.place:
-        raise UsageError(f"{file} has no sequences with a label for the {split} split; auxrnn predict needs no labels")
+        raise UsageError(
+            f"{file} has no sequences with a label for the {labels.split} split; auxrnn predict needs no labels"
+        )
     return answers
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from auxrnn.data.images import ImageFormat, to_pixels, to_sequences
 from auxrnn.data.readers.arrays import ARRAY_SUFFIXES, read_labels
 from auxrnn.data.readers.pictures import check_pixels, read_image_file, to_image_sequences
 from auxrnn.data.sequences import NO_LABEL, Array, Flat, Split
-from auxrnn.data.sources import find_source
+from auxrnn.data.sources import find_source, is_table
 from auxrnn.errors import RunError, UsageError
 
 STANDARD_INPUT = Path("-")
@@ -60,6 +61,19 @@ class Labels(NamedTuple):
     """Of files that have splits, the one that is read."""
     column: str | None = None
     """Column of a table that holds the label."""
+    pattern: str | None = None
+    """Where the label stands in the names of audio files."""
+    trained: DataConfig | None = None
+    """What the training was told; its column and its pattern count where no others are given."""
+
+    def ask(self, config: DataConfig, file: Path) -> DataConfig:
+        """Return how a file or folder is read, with where its labels are."""
+        column = pattern = None
+        if self.trained is not None and is_table(file):
+            column = self.trained.label_column
+        elif self.trained is not None and file.is_dir():
+            pattern = self.trained.label_pattern
+        return replace(config, label_column=self.column or column, label_pattern=self.pattern or pattern)
 
 
 def read_inputs(
@@ -83,8 +97,8 @@ def read_inputs(
             read = _read_images(file, form, problems, has_labels=labels is not None)
         else:
             tokens = form.tokens if isinstance(form, TextFormat) else "characters"
-            label_column = None if labels is None else labels.column
-            config = DataConfig(data=str(file), text_column=text_column, label_column=label_column, tokens=tokens)
+            config = DataConfig(data=str(file), text_column=text_column, tokens=tokens)
+            config = config if labels is None else labels.ask(config, file)
             source = find_source(file, config, has_labels=labels is not None, is_alone=True, like=form)
             understood = source._replace(name=str(path)).read(problems, form)
             names, read = understood.class_names or {}, _arrange(understood.examples, form)

@@ -75,6 +75,12 @@ def find_source(
     return _open_files(str(path), path if is_alone else _with_partner(path), config, has_labels, like)
 
 
+def is_table(path: Path) -> bool:
+    """Return whether a path is a table, or a folder with one for each part."""
+    files = _find_parts(path) if path.is_dir() else path
+    return any(suffix_of(file) in TABLE_SUFFIXES for file in to_parts(files).values())
+
+
 def _find_in_folder(name: str, folder: Path, config: DataConfig, has_labels: bool, like: Format | None) -> Source:
     if files := folder if is_array_folder(folder) else _find_parts(folder):
         return _open_files(name, files, config, has_labels, like)

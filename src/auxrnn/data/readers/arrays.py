@@ -201,8 +201,6 @@ def _open_split(
         cure = "give it the shape [N, T] or [N, T, D]: sequences, steps, channels"
         raise RunError(f"{x.place} has the shape {list(x.shape)}; {cure}")
     is_swapped = not isinstance(form, SymbolFormat) and form.is_channels_first
-    if is_swapped and len(x.shape) == 2:
-        raise UsageError(f"{x.place} has the shape {list(x.shape)}, without channels; remove --channels-first")
     y, lengths = _find(locations, "y", after=ending), _find(locations, "lengths", after=ending)
     if has_labels and part != "unlabeled" and y is None:
         raise UsageError(f"{x.place} has no labels; {ADD_LABELS}")
@@ -235,6 +233,8 @@ def _understand(
 def _fit(splits: Sequence[ArraySplit], asked: SeriesFormat, like: Format | None) -> SeriesFormat:
     """Return the format of the arrays; those whose axes look swapped are warned of."""
     place, (num_steps, *channels) = splits[0].x.place, splits[0].step_shape
+    if like is None and asked.is_channels_first and not channels:
+        raise UsageError(f"{place} has the shape {list(splits[0].x.shape)}, without channels; remove --channels-first")
     if like is None and not asked.is_channels_first and num_steps < math.prod(channels):
         found = f"{num_steps:,} steps of {channels[0]:,} channels"
         logger.warning("%s is read as %s; if it is the other way round, give --channels-first", place, found)

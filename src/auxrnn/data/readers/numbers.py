@@ -148,6 +148,8 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
     if texts or not chosen:
         what = f"holds words in {list_names(texts)}" if texts else "has no columns of numbers"
         cure = "give --value-columns those with the numbers, joined by + (or --text-column, for texts)"
+        if like is not None:
+            cure = "write numbers there, as in the training data"
         raise UsageError(f"{path} {what} (it has {list_names(table.names)}); {cure}")
     if needs_label and label is None:
         what = f"does not say which column is the label (it has {list_names(table.names)})"
@@ -157,7 +159,7 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
 
 def _choose_like(table: Head, like: SeriesFormat) -> tuple[int, ...]:
     """Return where the columns of the training data are; a table without names may have them alone, without labels."""
-    if not table.is_named and len(table.names) == len(like.columns):
+    if not table.is_named and like.series_column is None and len(table.names) == len(like.columns):
         return tuple(range(len(table.names)))
     columns = [*like.columns]
     while like.series_column is None and len(columns) > 1 and table.is_named and columns[-1] not in table.names:

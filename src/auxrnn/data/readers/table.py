@@ -93,13 +93,11 @@ def table_source(name: str, files: Files, options: TableOptions) -> Source:
     def read(problems: Problems, like: Format | None) -> Understood:
         if options.tokens == "integers":
             raise UsageError(f"{name} is a table of texts; tokens is characters or bytes, integers is for arrays")
-        form = TextFormat(options.tokens, is_lowercase=options.is_lowercase)
-        if isinstance(like, TextFormat):
-            form = TextFormat(like.tokens, is_lowercase=like.is_lowercase, columns=like.columns)
-        elif like is not None:
+        if not isinstance(like, TextFormat | None):
             kind = kind_of(like)
             raise UsageError(f"{name} is a table of texts where the model reads {kind}; give it {kind}")
-        return _read_tables(files, options, problems, form)
+        form = like or TextFormat(options.tokens, is_lowercase=options.is_lowercase)
+        return _read_tables(files, options, problems, form, usual=None if like is None else like.columns)
 
     has_names = options.class_names is not None
     described = options._asdict() | {"reader": "table", "class_names": has_names, "parts": describe_parts(files)}
@@ -107,10 +105,13 @@ def table_source(name: str, files: Files, options: TableOptions) -> Source:
     return Source(name, [*to_parts(files).values(), *others], described, read)
 
 
-def _read_tables(files: Files, options: TableOptions, problems: Problems, form: TextFormat) -> Understood:
-    opened = open_tables(files, options, problems, usual=form.columns)
+def _read_tables(
+    files: Files, options: TableOptions, problems: Problems, form: TextFormat, *, usual: tuple[str, ...] | None
+) -> Understood:
+    opened = open_tables(files, options, problems, usual=usual)
     first = next((file for file in opened if file.part == "train"), opened[0])
-    form = form._replace(columns=tuple(map(first.select, first.text)))
+    columns = tuple(map(first.select, first.text))
+    form = TextFormat(form.tokens, is_lowercase=form.is_lowercase, columns=columns)
     num_bytes = BYTES_PER_STEP[form.tokens] * sum(text_size(file.path) for file in opened)
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
     texts = read_texts(opened, problems)
@@ -119,7 +120,7 @@ def _read_tables(files: Files, options: TableOptions, problems: Problems, form: 
 
 
 def open_tables(
-    files: Files, options: TableOptions, problems: Problems, *, usual: tuple[str, ...] = ()
+    files: Files, options: TableOptions, problems: Problems, *, usual: tuple[str, ...] | None = None
 ) -> list[TableFile]:
     """Choose the columns of one table, or of one for each part; training says which are read."""
     parts = to_parts(files)
@@ -132,17 +133,17 @@ def open_tables(
     return opened
 
 
-def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] = ()) -> TableFile:
-    """Choose the columns of a file; `usual` are those of the texts that the model was trained on."""
+def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[str, ...] | None = None) -> TableFile:
+    """Choose the columns of a file; `usual` are those of the texts that the model was trained on, None without one."""
     head, label_name = read_head(path), (options.label_column or "").strip()
 
     def ask(names: Sequence[str]) -> tuple[str, ...]:
-        return split_columns(options.text_column, names) or (usual if {*usual} <= {*names} else ())
+        return split_columns(options.text_column, names) or (usual if usual and {*usual} <= {*names} else ())
 
     is_header = _is_header(head.names, options.has_labels)
     _, names, is_named, _ = head.settle([*ask(head.names), label_name], is_header=is_header)
     text = tuple(find_column(path, names, name, "--text-column") for name in ask(names))
-    if options.text_column is not None and not usual and text:
+    if options.text_column is not None and usual is None and text:
         _refuse_numbers(head, [names[index] for index in text], text)
     label = find_asked_label(path, names, options.label_column, text, "text")
     if label is None:
@@ -155,7 +156,8 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
     if missing:
         what = f"does not say which column is the {' and which the '.join(missing)} (it has {list_names(head.names)})"
         cure = f"give {' and '.join(f'--{role}-column' for role in missing)}, by name or by number from 1"
-        cure += " (or --value-columns, for numbers)" * (not text)
+        # A network that reads texts has no use for numbers.
+        cure += " (or --value-columns, for numbers)" * (not text and usual is None)
         alone = "add a column of labels, or give the file as --unlabeled"
         raise UsageError(f"{path} {what}; {alone if len(names) == 1 else cure}")
     return TableFile(path, part, names, is_named, text, label)
