@@ -357,6 +357,30 @@ def test_wrong_data_is_refused_in_one_sentence_and_listed_by_check(tmp_path, row
     assert "training would fail: " in checked.out
 
 
+@pytest.mark.parametrize(
+    ("files", "sentences"),
+    [
+        ({"my.csv": "a,b,c\n1,2,3\n"}, ["my.csv does not say which column is the label (it has 'a', 'b', 'c')"]),
+        ({"my.csv": "text,plot\nab,cd\n"}, ["my.csv does not say which column is the text and which the label"]),
+        (
+            {"train.csv": "a,b,label\n1,2,up\n3,4,down\n", "test.csv": "a,b,c\n1,2,3\n"},
+            ["test.csv does not say which column is the label"],
+        ),
+    ],
+)
+def test_a_column_of_labels_that_is_missing_is_listed_once(tmp_path, files, sentences):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    path = tmp_path / "my.csv" if "my.csv" in files else tmp_path
+    checked = call("data", "check", path)
+    assert (checked.code, checked.err) == (1, "")
+    listed = [line for line in checked.out.splitlines() if line.startswith("error: ")]
+    assert len(listed) == len(sentences)
+    assert all(sentence in line for sentence, line in zip(sentences, listed, strict=True))
+    assert "training would fail: 1 problem\n" in checked.out
+    assert json.loads(call("data", "check", path, "--json").out)["num_refused"] == 1
+
+
 def test_a_label_that_only_the_test_split_has_is_named_with_its_line(tmp_path):
     write_csv(tmp_path / "train.csv")
     (tmp_path / "test.csv").write_text("text,label\nabc,cat\nabc,horse\n")

@@ -17,7 +17,6 @@ from auxrnn.data.examples import Problems
 from auxrnn.data.formats import settle
 from auxrnn.data.sources import find_sources
 from auxrnn.data.splits import divide
-from auxrnn.errors import RunError
 
 
 class Findings(NamedTuple):
@@ -61,12 +60,9 @@ def check(data: DataConfig) -> Findings:
     problems, sources = Problems(is_patient=True), find_sources(data)
     none = np.zeros(0, dtype=np.int64)
     findings = Findings(Table(np.zeros(1, dtype=np.int64), none, none.astype(np.int8), none), None, problems)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            table, facts = collect(sources, open_sources(sources, problems), nowhere, problems=problems)
+    with problems.noting_errors(), Path(os.devnull).open("wb") as nowhere:
+        table, facts = collect(sources, open_sources(sources, problems), nowhere, problems=problems)
         findings = Findings(table, facts, problems)
-    except RunError as error:
-        problems.note(str(error))
     if findings.would_train:
         fraction = 0.0 if data.validation_fraction == "auto" else data.validation_fraction
         with problems.noting_errors():

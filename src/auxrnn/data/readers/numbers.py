@@ -8,6 +8,7 @@ import math
 import re
 from array import array
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -77,11 +78,9 @@ def number_source(name: str, files: Files, options: NumberOptions) -> Source:
         form, opened = like, list[TableFile]()
         # Training comes first: it says which columns are read.
         for part, path in to_parts(files).items():
-            with problems.noting_errors():
+            with problems.noting_errors() if opened else nullcontext():
                 opened.append(_open(path, part, options, form if isinstance(form, SeriesFormat) else None))
                 form = _fit(opened[-1], form)
-        if not opened:
-            raise RunError(problems.refused[-1])
         assert isinstance(form, SeriesFormat)
         num_bytes = 2 * sum(text_size(file.path) for file in opened)
 
