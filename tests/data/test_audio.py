@@ -224,6 +224,18 @@ def test_recordings_without_labels_are_told_the_three_ways_to_give_them(tmp_path
     assert_one_sentence(error, "single recording", "give the folder it is in")
 
 
+@pytest.mark.parametrize("below", [".", "clips", "train"])
+def test_a_folder_whose_labels_stand_in_a_table_beside_is_told_its_name(tmp_path, assert_one_sentence, below):
+    save(tmp_path, f"{below}/a.wav", f"{below}/b.wav")
+    (tmp_path / "damaged.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "about.csv").write_text("file,kind\nabout.txt,text\n")
+    table = write_table(tmp_path / "labels.csv", f"{below}/a.wav,cat", f"{below}/b.wav,dog")
+    with pytest.raises(RunError) as error:
+        read(tmp_path)
+    assert_one_sentence(error, "class folder", f"give {table} instead, the table that names them")
+    assert [example.label for example in read(table).examples] == ["cat", "dog"]
+
+
 @pytest.mark.parametrize(
     ("name", "asked"),
     [

@@ -8,7 +8,7 @@ Dimension letters: `T` samples in time, `C` channels.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,8 @@ from auxrnn.data.examples import PART_NAMES, ExampleError, Problems, Source, Und
 from auxrnn.data.folders import AUDIO_SUFFIXES, UNLABELED, Album, Placed, Tree, by_part, find_files, sort_by_folder
 from auxrnn.data.formats import Format, SeriesFormat, check_channels, count_channels
 from auxrnn.data.readers.recordings import RecordingHeader, decode, read_header
-from auxrnn.data.readers.rows import Files, Head, describe_parts, to_parts
-from auxrnn.data.readers.table import TableOptions, is_called, open_tables, read_texts
+from auxrnn.data.readers.rows import Files, Head, describe_parts, read_head, suffix_of, to_parts
+from auxrnn.data.readers.table import TABLE_SUFFIXES, TableOptions, is_called, open_tables, read_texts
 from auxrnn.data.spec import check_options
 from auxrnn.errors import UsageError
 from auxrnn.files import printable
@@ -46,10 +46,28 @@ def audio_source(name: str, path: Path, config: DataConfig, *, has_labels: bool)
     def sort(problems: Problems) -> Album:
         if pattern is not None:
             return _sort_by_name(tree, pattern, problems)
-        return sort_by_folder(tree, problems, has_labels=has_labels, kind="audio", cure=LAYOUT)
+        return _sort_by_folder(tree, problems, has_labels=has_labels)
 
     options = {"reader": "audio", "below": tree.below, "label_pattern": config.label_pattern, "has_labels": has_labels}
     return _source(name, "folder of audio", sort, config.sample_rate, options, tree.paths())
+
+
+def _sort_by_folder(tree: Tree, problems: Problems, *, has_labels: bool) -> Album:
+    """Return each recording with the class of its folder; without two, a table that names them may have the labels."""
+    table = next(_find_tables(tree.folder), None) if has_labels else None
+    cure = LAYOUT if table is None else printable(f"give {table} instead, the table that names them")
+    album = sort_by_folder(tree, problems, has_labels=has_labels, kind="audio", cure=cure)
+    if table is not None and len(labels := {file.label for file in album.files} - {None}) == 1:
+        problems.refuse(printable(tree.folder), f"has the single class folder {labels.pop()!r}", cure)
+    return album
+
+
+def _find_tables(folder: Path) -> Iterator[Path]:
+    """Yield the tables in a folder that name recordings."""
+    for file in sorted(folder.iterdir()):
+        with Problems(is_patient=True).noting_errors():
+            if suffix_of(file) in TABLE_SUFFIXES and find_audio_column(read_head(file)) is not None:
+                yield file
 
 
 def audio_table_source(name: str, files: Files, options: TableOptions, sample_rate: int | None) -> Source:
