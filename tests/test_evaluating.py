@@ -343,9 +343,13 @@ def test_data_that_has_moved_is_said_and_named_by_a_flag(tmp_path):
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (tmp_path / "kept").read_bytes()
     assert gone in refuse(1, "evaluate", tmp_path / "run")
     assert evaluate(tmp_path / "run", "--data", moved) == before
-    assert "nowhere does not exist" in refuse(2, "evaluate", tmp_path / "run", "--data", "nowhere")
     other = write_csv(tmp_path / "other.csv", 40)
-    assert "is not the data that this run was trained on" in refuse(1, "evaluate", tmp_path / "run", "--data", other)
+    # The run is finished, so resuming it only shows its result.
+    assert call("resume", tmp_path / "run", "--data", moved).code == 0
+    for command in ("evaluate", "resume"):
+        assert "nowhere does not exist" in refuse(2, command, tmp_path / "run", "--data", "nowhere")
+        found = refuse(1, command, tmp_path / "run", "--data", other)
+        assert "is not the data that this run was trained on" in found
 
 
 def test_other_files_of_a_run_that_are_gone_are_named(tmp_path):

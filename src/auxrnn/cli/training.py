@@ -138,6 +138,9 @@ def resume(run: Path, *, train_steps: int | None = None, data: Path | None = Non
         if saved.is_finished(run):
             check_sums(run)
             if train_steps is None:
+                if data is not None:
+                    # There is nothing to read it for, but a wrong one would else be found when it is needed.
+                    runs.prepare_again(config, load_data(runs.find_data(config, moved_to=data)), run)
                 say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
                 return _print_result(run, is_json=json)
         if changed := environment.compare_environment(config, run):
