@@ -216,8 +216,11 @@ def test_what_is_saved_predicts_the_same_from_python_and_from_the_command_line(d
     found = [list(each["probabilities"].values()) for each in json.loads(result.out)["predictions"]]
     np.testing.assert_allclose(found, classifier.predict_proba(X[:2]), atol=1e-5)
     assert load_run(tmp_path / "kept").card.class_names == ("0", "1", "2")
-    with pytest.raises(UsageError, match="already holds a run"):
-        classifier.save(tmp_path / "kept")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").touch()
+    for name, found in (("kept", "already holds a run"), ("full", "not an empty folder")):
+        with pytest.raises(UsageError, match=f"{found}.* choose another path$"):
+            classifier.save(tmp_path / name)
     file = tmp_path / "kept" / "estimator.json"
     for damage in (lambda: file.write_text("[]"), file.unlink):
         damage()

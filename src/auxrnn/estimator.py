@@ -164,7 +164,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """Write a run folder, without pickle: `load`, `auxrnn.load_run` and `auxrnn predict` read it."""
         check_is_fitted(self)
         kept = {"classes": self.classes_.tolist(), "n_features_in": getattr(self, "n_features_in_", None)}
-        with runs.claim(Path(path)) as folder:
+        with runs.claim(Path(path), other="another path") as folder:
             runs.keep(self.run_, self.history_, folder, **{ESTIMATOR: json.dumps(kept, default=str) + "\n"})
 
     @classmethod

@@ -183,13 +183,12 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     return build_session(config, network, splits, recorder=recorder, folder=folder)
 
 
-def check_free(folder: Path) -> None:
+def check_free(folder: Path, *, other: str = "another --out") -> None:
     """Refuse a folder that holds a run, or anything but what a process left that was killed while it made one."""
     if (folder / CONFIG).exists():
-        cure = f"`auxrnn resume {folder}` continues it, or choose another --out"
-        raise UsageError(f"{folder} already holds a run; {cure}")
+        raise UsageError(f"{folder} already holds a run; `auxrnn resume {folder}` continues it, or choose {other}")
     if folder.exists() and not (folder.is_dir() and _is_half_made(folder)):
-        raise UsageError(f"{folder} exists and is not an empty folder; choose another --out")
+        raise UsageError(f"{folder} exists and is not an empty folder; choose {other}")
 
 
 def _is_half_made(folder: Path) -> bool:
@@ -201,10 +200,11 @@ def _is_half_made(folder: Path) -> bool:
 
 
 @contextmanager
-def claim(folder: Path | Iterable[Path]) -> Iterator[Path]:
+def claim(folder: Path | Iterable[Path], *, other: str = "another --out") -> Iterator[Path]:
     """Make and lock the folder of a new run: the given one, or the first of several that nobody has made yet.
 
-    The lock is held to the end of the block. If no run is in the folder by then, it is removed.
+    One that is not free is refused, with what to choose instead. The lock is held to the end of the block. If no run is
+    in the folder by then, it is removed.
     """
     try:
         claimed = folder if isinstance(folder, Path) else next(filter(_make_new, folder))
@@ -213,7 +213,7 @@ def claim(folder: Path | Iterable[Path]) -> Iterator[Path]:
     except OSError as error:
         raise cannot_write(Path(error.filename), error) from error
     with lock(claimed):
-        check_free(claimed)
+        check_free(claimed, other=other)
         for left in claimed.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         try:
