@@ -60,12 +60,17 @@ def data(arguments: argparse.Namespace) -> None:
 
 def labels(arguments: argparse.Namespace) -> None:
     """Train on spoken digits with few labels, beside MiniRocket and MFCC features, and draw accuracy against labels."""
-    measure_labels(arguments.recordings, arguments.out, seeds=SEEDS[:1] if arguments.quick else SEEDS)
+    measure_labels(
+        arguments.recordings,
+        arguments.out,
+        arguments.pictures or arguments.out,
+        seeds=SEEDS[:1] if arguments.quick else SEEDS,
+    )
 
 
 def texts(arguments: argparse.Namespace) -> None:
     """Fit TF-IDF with a linear classifier on few labels of DBpedia, beside the records of `reproduce few_labels`."""
-    measure_texts(arguments.folder, arguments.out, arguments.records)
+    measure_texts(arguments.folder, arguments.out, arguments.pictures or arguments.out, arguments.records)
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -88,12 +93,14 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("labels", help=labels.__doc__, description=labels.__doc__)
     command.add_argument("recordings", type=Path, help="folder of the Free Spoken Digit Dataset's recordings")
     command.add_argument("--quick", action="store_true", help="one seed")
-    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and pictures")
+    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and the table")
+    command.add_argument("--pictures", type=Path, help="folder for pictures; by default that of --out")
     command.set_defaults(run=labels)
     command = commands.add_parser("texts", help=texts.__doc__, description=texts.__doc__)
     command.add_argument("folder", type=Path, help="folder that holds DBpedia's files, or a part of them")
     command.add_argument("--records", type=Path, default=Path("results/full/records"), help="records of few_labels")
-    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and pictures")
+    command.add_argument("--out", type=Path, default=Path("results/labels"), help="folder for records and the table")
+    command.add_argument("--pictures", type=Path, help="folder for pictures; by default that of --out")
     command.set_defaults(run=texts)
     command = commands.add_parser("show", help=show.__doc__, description=show.__doc__)
     command.add_argument("record", type=Path)

@@ -7,6 +7,7 @@ again. Dimension letters: `N` sequences, `F` features.
 """
 
 import csv
+import importlib.util
 import itertools
 import json
 import re
@@ -44,6 +45,10 @@ IS_TEST: dict[str, Callable[[str, int], bool]] = {
     "speakers": lambda speaker, _index: speaker in HELD_OUT_SPEAKERS,
 }
 SYSTEMS = {"LSTM": "none", "r-LSTM": "reconstruct", "p-LSTM": "predict"}
+ROCKET, MFCC, TF_IDF = "MiniRocket", "MFCC + linear", "TF-IDF + linear"
+PACKAGES = ("aeon", "python_speech_features")
+ORDER = (*SYSTEMS, ROCKET, MFCC, TF_IDF)
+"""Of the rows of tables and the colors of pictures; an LSTM has the same color in all."""
 SHARED = (
     "--steps-per-input", "10", "--supervised-window", "200", "--readout", "mean", "--batch-size", "32",
     "--validation-fraction", "0", "--threads", "1",
@@ -75,22 +80,24 @@ class Task(NamedTuple):
     rows: np.ndarray
 
 
-def measure_labels(recordings: Path, out: Path, *, seeds: Sequence[int] = SEEDS) -> None:
-    """Make all results on spoken digits that are missing, the table and the picture."""
+def measure_labels(recordings: Path, out: Path, pictures: Path, *, seeds: Sequence[int] = SEEDS) -> None:
+    """Make all results on spoken digits that are missing, the table and the pictures."""
+    if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
+        raise RunError(f"{' and '.join(missing)} not installed; they come with `pip install '.[study]'`")
     work = Path("runs/labels")
     tables = {split: _write_tables(recordings, work / split, split) for split in IS_TEST}
     for seed, split, system in itertools.product(seeds, IS_TEST, SYSTEMS):
         _train_all(tables[split], out, work, split=split, system=system, seed=seed)
     for split in IS_TEST:
-        _measure_rivals(tables[split], out, split)
-    write_summary(out)
+        _measure_rivals(tables[split], out, split, seeds)
+    write_summary(out, pictures)
 
 
 def _write_tables(recordings: Path, folder: Path, split: str) -> tuple[Path, Path]:
     """Write which recordings are trained and tested on, as tables of files and labels."""
     folder.mkdir(parents=True, exist_ok=True)
     rows: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
-    for path in sorted(recordings.absolute().glob("*.wav")):
+    for path in sorted(recordings.absolute().glob("[0-9]_*_*.wav")):
         digit, speaker, index = path.stem.split("_")
         rows[IS_TEST[split](speaker, int(index))].append((str(path), digit))
     if not rows[False]:
@@ -133,18 +140,18 @@ def _run(words: Sequence[str], folder: Path) -> None:
         raise RunError(f"`auxrnn {' '.join(command)}` failed; see {log.name}")
 
 
-def _measure_rivals(tables: tuple[Path, Path], out: Path, split: str) -> None:
+def _measure_rivals(tables: tuple[Path, Path], out: Path, split: str, seeds: Sequence[int]) -> None:
     """Fit MiniRocket and the MFCC features on the labels that ours had."""
     config = DataConfig(data=str(tables[0]), test_data=tables[1])
     dataset = datasets.load(config)
     tasks = []
-    for labels, seed in ((labels, seed) for labels in UPDATES for seed in SEEDS):
+    for labels, seed in itertools.product(UPDATES, seeds):
         division = divide(dataset.table, DataConfig(data=config.data, labels_per_class=labels), seed=seed)
         tasks.append(Task(labels, seed, division.labeled))
     begin_N1, value_K = dataset.flat.begin_N1, dataset.flat.value_K[:, 0]
     waves = [value_K[begin:end] for begin, end in itertools.pairwise(begin_N1)]
     whole = divide(dataset.table, config, seed=0)
-    for system, featurize in {"MFCC + linear": _mfcc_features, "MiniRocket": _rocket_features}.items():
+    for system, featurize in {MFCC: _mfcc_features, ROCKET: _rocket_features}.items():
         missing = [task for task in tasks if not _path(out, split, system, task.labels, task.seed).exists()]
         if missing:
             start = time.process_time()
@@ -194,15 +201,15 @@ def _fit(
 
     for task in tasks:
         start = time.process_time()
-        is_rocket = system == "MiniRocket"
-        linear = RidgeClassifierCV(np.logspace(-3, 3, 10)) if is_rocket else LogisticRegression(max_iter=2000)
+        is_ridge = system == ROCKET
+        linear = RidgeClassifierCV(np.logspace(-3, 3, 10)) if is_ridge else LogisticRegression(max_iter=2000)
         model = make_pipeline(StandardScaler(with_mean=isinstance(feature_NF, np.ndarray)), linear)
         model.fit(feature_NF[task.rows], label_N[task.rows])
         accuracy = 100 * float((model.predict(feature_NF[test_rows]) == label_N[test_rows]).mean())
         yield Result(split, system, task.labels, task.seed, accuracy, time.process_time() - start)
 
 
-def measure_texts(folder: Path, out: Path, records: Path) -> None:
+def measure_texts(folder: Path, out: Path, pictures: Path, records: Path) -> None:
     """Fit TF-IDF with a linear classifier on the labels that `few_labels` gives its networks; take their records."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - slow
 
@@ -218,7 +225,7 @@ def measure_texts(folder: Path, out: Path, records: Path) -> None:
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit([texts[row] for row in whole.train])
     feature_NF = vectorizer.transform(texts)
     shared = time.process_time() - start
-    for result in _fit("TF-IDF + linear", feature_NF, dataset.table.label_N, tasks, whole.test, split="dbpedia"):
+    for result in _fit(TF_IDF, feature_NF, dataset.table.label_N, tasks, whole.test, split="dbpedia"):
         _keep(out, result._replace(seconds=shared + result.seconds))
     for job in few_labels.runs(find_scale("full", Path("unused"))):
         record = read_record(records / f"{job.name}.json")
@@ -227,7 +234,7 @@ def measure_texts(folder: Path, out: Path, records: Path) -> None:
             seconds = record.scores["cpu_seconds"]
             accuracy = record.scores["test_accuracy"]
             _keep(out, Result("dbpedia", job.row, _per_class(count), record.seed, accuracy, seconds))
-    write_summary(out)
+    write_summary(out, pictures)
 
 
 def _per_class(count: int) -> int | None:
@@ -247,14 +254,16 @@ def _keep(out: Path, result: Result) -> None:
     print(f"{path.stem}  {result.accuracy:.1f} %  {result.seconds:.0f} s", flush=True)
 
 
-def write_summary(out: Path) -> None:
+def write_summary(out: Path, pictures: Path) -> None:
     """Write a table and a picture for each split that has results."""
     results = [Result(**json.loads(path.read_text())) for path in sorted((out / "records").glob("*.json"))]
+    results.sort(key=lambda result: ORDER.index(result.system))
     texts = []
-    for split in dict.fromkeys(result.split for result in results):
+    for split in sorted({result.split for result in results}):
         found = [result for result in results if result.split == split]
         texts.append(_format_table(split, found))
-        write_aside(out / f"{split}.png", to_png(chart_figure(_make_chart(split, found), width=WIDE, has_title=True)))
+        figure = chart_figure(_make_chart(split, found), width=WIDE, has_title=True)
+        write_aside(pictures / f"few-labels-{split}.png", to_png(figure))
     write_aside(out / "labels.md", "\n".join(texts))
     print("\n".join(texts))
 
@@ -300,4 +309,6 @@ def _make_chart(split: str, found: Sequence[Result]) -> LineChart:
         }
         points = (make_point(count or all_labels, values) for count, values in own.items() if values)
         lines.append(Line(system, tuple(points)))
-    return LineChart(TITLES[split], "labels per class", "test accuracy, %", tuple(lines), is_log_x=True)
+    return LineChart(
+        TITLES[split], "labels per class, the last being all", "test accuracy, %", tuple(lines), is_log_x=True
+    )

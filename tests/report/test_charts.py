@@ -145,6 +145,13 @@ def test_each_of_two_panels_shows_its_own_side_in_the_same_colors():
         assert colors == {theme.color(f"series-{place + 1}")}
 
 
+def test_what_the_lines_are_is_called_ours_only_beside_the_paper_s():
+    ours = tuple(Line(line.title, line.ours) for line in TWO_PANELS.lines)
+    alone = legend_of(chart_figure(LineChart("Title", "x", "y", ours), width=WIDE))
+    assert "mean and range over seeds" in alone
+    assert "ours: mean and range over seeds" in legend_of(draw(TWO_PANELS, WIDE))
+
+
 def test_guessing_is_drawn_among_our_numbers_only():
     ours, paper = draw(TWO_PANELS, WIDE).axes[:2]
     assert len(lines_through(ours, [25, 25])) == 1

@@ -144,7 +144,8 @@ def _explain_lines(axes: Axes, chart: LineChart) -> None:
     has_paper = any(line.paper for line in chart.lines)
     look: dict[str, Any] = {"color": theme.color("ink"), "linewidth": 1.6}
     if any(line.ours for line in chart.lines) and (has_range or has_paper):
-        axes.plot([], [], **look, label="ours: mean and range over seeds" if has_range else "ours")
+        what = "mean and range over seeds" if has_range else ""
+        axes.plot([], [], **look, label=": ".join(filter(None, ["ours" if has_paper else "", what])))
     if has_paper:
         axes.plot([], [], **look, linestyle=DASHES, label="the paper")
 
