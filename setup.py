@@ -1,4 +1,4 @@
-"""Compiles the LSTM kernel, once for each instruction set. What cannot be compiled is left out: torch does its work.
+"""Compiles the kernel, once for each instruction set. What cannot be compiled is left out: torch does its work.
 
 Everything else about the package stands in pyproject.toml.
 """
@@ -22,9 +22,9 @@ def list_builds() -> dict[str, list[str]]:
 setup(
     ext_modules=[
         Extension(
-            f"auxrnn.kernels._lstm_{name}",
-            sources=["src/auxrnn/kernels/lstm.cpp"],
-            depends=sorted(str(path) for path in Path("src/auxrnn/kernels").glob("*.h")),
+            f"auxrnn.kernels._gated_{name}",
+            sources=["src/auxrnn/kernels/gated.cpp"],
+            depends=sorted(str(path) for path in Path("src/auxrnn/kernels").rglob("*.h")),
             extra_compile_args=[*FLAGS, *flags],
             extra_link_args=["-pthread"],
             language="c++",

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from auxrnn.kernels import lstm as kernel
+from auxrnn.kernels import gated as kernel
 from auxrnn.kernels.library import INSTRUCTION_SETS, load_kernel
 from auxrnn.structs import RNNState, StateQuery
 
@@ -33,6 +33,7 @@ class Pass(NamedTuple):
     start: RNNState
     places: StateQuery
     begin_B: Tensor | None = None
+    cell: str = "lstm"
 
     def sources(self):
         """Give the tensors that gradients are asked of."""
@@ -50,7 +51,8 @@ class Pass(NamedTuple):
 
     def read(self, **options):
         """Run the kernel; give all outputs, and h and c at the places."""
-        outputs = kernel.forward(self.x_BT, self.weights, self.start, self.places, begin_B=self.begin_B, **options)
+        work = (self.x_BT, self.weights, self.start, self.places)
+        outputs = kernel.forward(*work, cell=self.cell, begin_B=self.begin_B, **options)
         return outputs.h_BTH, *outputs.states
 
 

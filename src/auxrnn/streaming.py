@@ -27,8 +27,8 @@ from auxrnn.data.formats import (
 from auxrnn.data.images import ImageFormat, to_pixels, to_unit
 from auxrnn.data.sequences import Array
 from auxrnn.errors import RunError, UsageError
-from auxrnn.kernels.lstm import Packed, can_run
-from auxrnn.models.cells.lstm import LSTM
+from auxrnn.kernels.gated import Packed, can_run
+from auxrnn.models.cells.gated import Gated
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import LARGEST_INPUT, RNNState, Steps
@@ -90,13 +90,14 @@ class Stream:
     def _pack(self) -> Packed | None:
         """Return the network laid out for the kernel; None where the kernel does not run such networks."""
         cell, embedding, head = self._network.encoder.cell, self._network.encoder.embedding, self._network.classifier
-        if self._network.readout == "mean" or not isinstance(cell, LSTM) or head.hidden is None:
+        if self._network.readout == "mean" or not isinstance(cell, Gated) or head.hidden is None:
             return None
         if not embedding.is_foldable or not can_run(head.output.weight, cell.bias[0]):
             return None
         head_weights = [head.hidden.weight, head.hidden.bias, head.output.weight, head.output.bias]
         weights = cell.kernel_weights(embedding.fold(cell.input_maps()[0]))
-        return Packed(weights, head_weights, self._state, is_token=self._is_token)
+        state = cell.kernel_state(self._state)
+        return Packed(cell.cell_name, weights, head_weights, state, is_token=self._is_token)
 
     def _count_steps(self, x_BS: Tensor) -> int:
         shape = tuple(x_BS.shape)

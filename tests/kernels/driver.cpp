@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lstm.h"
+#include "gated.h"
 
 namespace {
 
@@ -225,7 +225,7 @@ struct Call {
         place_c = place_h;
         all_h.assign(s.rows * s.steps * s.hidden, NOTHING);
         saved.assign(auxrnn_saved_size(s.rows, s.steps, s.hidden, s.layers), NOTHING);
-        forward.rows = s.rows, forward.steps = s.steps, forward.hidden_size = s.hidden, forward.layers = s.layers;
+        forward.cell = "lstm", forward.rows = s.rows, forward.steps = s.steps, forward.hidden_size = s.hidden, forward.layers = s.layers;
         forward.input_size = s.inputs, forward.threads = threads, forward.layer = layers.data();
         forward.x_step = s.is_token ? 1 : s.inputs;
         forward.x_row = s.steps * forward.x_step;

@@ -5,7 +5,7 @@ import torch
 
 from auxrnn import bptt
 from auxrnn.bptt import GradientWindow
-from auxrnn.kernels import lstm as kernel
+from auxrnn.kernels import gated as kernel
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState, StateQuery
@@ -121,7 +121,7 @@ def test_the_kernel_takes_single_precision_on_the_cpu_and_nothing_else(best_buil
 
 @pytest.mark.parametrize(("dtype", "device"), [(torch.float64, "cpu"), (torch.float32, "meta")])
 def test_other_precisions_and_devices_never_call_the_kernel(best_build, monkeypatch, dtype, device):
-    monkeypatch.setattr("auxrnn.kernels.lstm.forward", None)
+    monkeypatch.setattr("auxrnn.kernels.gated.forward", None)
     encoder = Encoder(EMBEDDINGS["vectors"](), cell=LSTM(E, hidden_size=H, num_layers=2)).to(device, dtype)
     x_BTD = torch.zeros(B, T, 2, dtype=dtype, device=device)
     state = encoder(x_BTD, encoder.initial_state(B)).state

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from auxrnn.errors import RunError
+from auxrnn.kernels import gated as kernel
 from auxrnn.kernels import library
-from auxrnn.kernels import lstm as kernel
 from auxrnn.kernels.library import CHOICE, INSTRUCTION_SETS, describe, find_kernel, load_kernel
 from auxrnn.models.network import LossTerms
 from auxrnn.structs import Draws
@@ -99,7 +99,7 @@ def test_without_any_build_networks_train_on_torch_and_one_line_says_why(choose,
 
 @needs_kernel
 def test_a_named_build_that_is_missing_is_said_to_be_so(choose, folder, caplog):
-    (portable,) = Path(library.__file__).parent.glob("_lstm_portable.*")
+    (portable,) = Path(library.__file__).parent.glob("_gated_portable.*")
     shutil.copy(portable, folder)
     assert find_kernel().name == "portable"
     choose("avx2")

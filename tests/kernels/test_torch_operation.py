@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from auxrnn.kernels.lstm import FEED_ARGMAX, FEED_VECTOR
+from auxrnn.kernels.gated import FEED_ARGMAX, FEED_VECTOR
 from auxrnn.structs import RNNState, StateQuery
 from stacks import Sizes, draw_pass
 
@@ -21,7 +21,7 @@ def list_arguments(*, is_token=False, is_late=False, wants_outputs=True, is_fed=
         head = [torch.randn(7, SIZES.hidden), torch.randn(7), torch.randn(SIZES.inputs, 7), torch.randn(SIZES.inputs)]
         own, uniform = torch.rand(SIZES.rows, SIZES.steps) < 0.5, torch.rand(SIZES.rows, SIZES.steps)
     rule = FEED_ARGMAX if is_token else FEED_VECTOR
-    shared = (work.x_BT, work.weights, *work.start, work.begin_B, *work.places)
+    shared = (work.x_BT, work.weights, *work.start, work.begin_B, *work.places, work.cell)
     return *shared, wants_outputs, is_recording, head, own, uniform, rule
 
 
@@ -36,7 +36,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_forward_pass_is_a_proper_operation(best_build, case):
-    torch.library.opcheck(torch.ops.auxrnn.lstm.default, list_arguments(**CASES[case]))
+    torch.library.opcheck(torch.ops.auxrnn.gated.default, list_arguments(**CASES[case]))
 
 
 @pytest.mark.parametrize("wants_x", [False, True])
@@ -44,11 +44,11 @@ def test_the_forward_pass_is_a_proper_operation(best_build, case):
 def test_the_backward_pass_is_a_proper_operation(best_build, wants_x, is_late):
     with torch.no_grad():
         arguments = list_arguments(is_late=is_late)
-        *results, _fed, saved = torch.ops.auxrnn.lstm(*arguments)
-        shared = [[weight.detach() for weight in one] if isinstance(one, list) else one for one in arguments[:7]]
+        *results, _fed, saved = torch.ops.auxrnn.gated(*arguments)
+        shared = [[weight.detach() for weight in one] if isinstance(one, list) else one for one in arguments[:8]]
         shared = [one.detach() if isinstance(one, torch.Tensor) else one for one in shared]
     entering = [torch.ones_like(result) for result in results]
-    torch.library.opcheck(torch.ops.auxrnn.lstm_backward.default, (*shared, saved, *entering, wants_x))
+    torch.library.opcheck(torch.ops.auxrnn.gated_backward.default, (*shared, saved, *entering, wants_x))
 
 
 class CountSaved(TorchDispatchMode):
@@ -60,7 +60,7 @@ class CountSaved(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         results = func(*args, **(kwargs or {}))
-        if func is torch.ops.auxrnn.lstm.default:
+        if func is torch.ops.auxrnn.gated.default:
             self.sizes.append(results[-1].numel())
         return results
 
@@ -97,7 +97,7 @@ def test_tensors_that_do_not_fit_together_are_refused(best_build, misfit):
         list_misfits()[misfit].read()
 
 
-@pytest.mark.filterwarnings("ignore:auxrnn::lstm_backward")
+@pytest.mark.filterwarnings("ignore:auxrnn::gated_backward")
 def test_a_gradient_of_a_gradient_is_refused(best_build):
     work = draw_pass(SIZES).to(torch.float32)
     (grad,) = torch.autograd.grad(work.read()[1].square().sum(), work.x_BT, create_graph=True)

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "blocks.h"
-#include "lstm.h"
+#include "gated.h"
 #include "tiles.h"
 #include "weights.h"
 
@@ -34,10 +34,11 @@ struct LayerGradient {
           gates(capacity * gate_stride) {}
     long input_stride, gate_stride, x_columns;
     Buffer h, cell, x;      // gradients of the state after the step at hand, and of the step's input
-    Buffer squashed;        // tanh of the cell after the step at hand
+    Buffer squashed;        // what h is made of, after the step at hand
     Buffer inputs, gates;   // [h | x | 1] and gate gradients of the gathered steps, for the weight gradients
 };
 
+template <class Cell>
 class BackwardBlock {
   public:
     BackwardBlock(const Network &network, const AuxrnnBackward &backward, const Places &places,
@@ -83,7 +84,7 @@ class BackwardBlock {
             if (!is_active(block_.end - 1, row)) continue;
             const float *cell = saved(block_.end - 1, index, row) + network_.gates();
             float *to = layers_[index].squashed.get() + row * network_.units;
-            for (long unit = 0; unit < network_.units; unit += LANES) store(to + unit, tanh_of(load(cell + unit)));
+            for (long unit = 0; unit < network_.units; unit += LANES) store(to + unit, Cell::squash(load(cell + unit)));
         }
     }
 
@@ -159,7 +160,11 @@ class BackwardBlock {
         }
         const float *below = saved(step, index - 1, row);
         const float *squashed = layers_[index - 1].squashed.get() + row * network_.units;
-        for (long unit = 0; unit < network_.hidden; ++unit) x[unit] = below[gate_index(unit, OUTPUT)] * squashed[unit];
+        for (long unit = 0; unit < network_.units; unit += LANES) {
+            float values[LANES];
+            store(values, Cell::output(below + unit * GATES, load(squashed + unit)));
+            std::copy_n(values, std::min<long>(LANES, network_.hidden - unit), x + unit);
+        }
     }
 
     void differentiate(long step, long index, long row) {
@@ -172,9 +177,6 @@ class BackwardBlock {
         float *gates = gathered(layer.gates, layer.gate_stride, row);
         float *previous_h = gathered(layer.inputs, layer.input_stride, row);
         for (long unit = 0; unit < network_.units; unit += LANES) {
-            const float *kept = now + unit * GATES;
-            const Vector i = load(kept + INPUT * LANES), f = load(kept + FORGET * LANES);
-            const Vector g = load(kept + CELL * LANES), o = load(kept + OUTPUT * LANES);
             const Vector squashed = load(layer.squashed.get() + state + unit);
             Vector previous_c;
             if (is_first) {
@@ -182,18 +184,15 @@ class BackwardBlock {
                 store(previous_h + unit, load_start(call_.start_h + start, unit));
             } else {
                 previous_c = load(before + network_.gates() + unit);
-                const Vector previous_squashed = tanh_of(previous_c);
+                const Vector previous_squashed = Cell::squash(previous_c);
                 store(layer.squashed.get() + state + unit, previous_squashed);
-                store(previous_h + unit, load(before + unit * GATES + OUTPUT * LANES) * previous_squashed);
+                store(previous_h + unit, Cell::output(before + unit * GATES, previous_squashed));
             }
-            const Vector grad_h = load(layer.h.get() + state + unit);
-            const Vector grad_c = load(layer.cell.get() + state + unit) + grad_h * o * (1.0f - squashed * squashed);
-            float *to = gates + unit * GATES;
-            store(to + INPUT * LANES, grad_c * g * i * (1.0f - i));
-            store(to + FORGET * LANES, grad_c * previous_c * f * (1.0f - f));
-            store(to + CELL * LANES, grad_c * i * (1.0f - g * g));
-            store(to + OUTPUT * LANES, grad_h * squashed * o * (1.0f - o));
-            store(layer.cell.get() + state + unit, grad_c * f);
+            const Vector grad_h = load(layer.h.get() + state + unit), grad_c = load(layer.cell.get() + state + unit);
+            const CellGradient grad = Cell::backward(now + unit * GATES, squashed, previous_c, grad_h, grad_c);
+#pragma GCC unroll 4
+            for (int gate = 0; gate < GATES; ++gate) store(gates + unit * GATES + gate * LANES, grad.sum[gate]);
+            store(layer.cell.get() + state + unit, grad.before);
             store(layer.h.get() + state + unit, Vector{});
         }
     }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lstm.h"
+#include "gated.h"
 #include "weights.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "blocks.h"
-#include "lstm.h"
+#include "gated.h"
 #include "tiles.h"
 #include "weights.h"
 
@@ -36,6 +36,7 @@ struct LayerState {
     Buffer now, next, cell;
 };
 
+template <class Cell>
 class ForwardBlock {
   public:
     ForwardBlock(const Network &network, const AuxrnnForward &call, const Places &places, const Block &block)
@@ -102,7 +103,7 @@ class ForwardBlock {
         }
     }
 
-    // The nonlinearities of one row, straight from the registers. Three ratios share a division, and two another.
+    // What the cell makes of one row, straight from the registers.
     AUXRNN_INLINE void leave(const Vector (&sum)[GATES], long step, long index, long row, long unit) {
         LayerState &state = states_[index];
         float *next_h = state.next.get() + row * state.stride + unit;
@@ -111,31 +112,17 @@ class ForwardBlock {
             return;
         }
         float *cell = state.cell.get() + row * network_.units + unit;
-        const Ratio i = tanh_ratio(sum[INPUT]), f = tanh_ratio(sum[FORGET]), g = tanh_ratio(sum[CELL]);
-        const Vector fg = f.denominator * g.denominator, if_ = i.denominator * f.denominator;
-        const Vector ig = i.denominator * g.denominator, inverse = 1.0f / (fg * i.denominator);
-        const Vector half = 0.5f * inverse;
-        const Vector input = (i.denominator + i.numerator) * fg * half;
-        // From one downwards: a gate that is almost open decides over thousands of steps, and is exact this way.
-        const Vector forget = 1.0f - (f.denominator - f.numerator) * ig * half;
-        const Vector candidate = g.numerator * if_ * inverse;
-        const Vector c = forget * load(cell) + input * candidate;
-        const Ratio o = tanh_ratio(sum[OUTPUT]), squashed = tanh_ratio(c);
-        const Vector inverse_2 = 1.0f / (o.denominator * squashed.denominator);
-        const Vector output = (o.denominator + o.numerator) * squashed.denominator * (0.5f * inverse_2);
-        Vector h = output * (squashed.numerator * o.denominator * inverse_2);
+        CellStep done = Cell::forward(sum, load(cell));
         // An infinite input times the zero weights of units that only fill the vector must not reach the others.
-        for (long lane = network_.hidden - unit; lane < LANES; ++lane) h[lane] = 0.0f;
-        store(cell, c);
-        store(next_h, h);
-        if (index + 1 < call_.layers) give_upper(index + 1, row, unit, h);
+        for (long lane = network_.hidden - unit; lane < LANES; ++lane) done.h[lane] = 0.0f;
+        store(cell, done.c);
+        store(next_h, done.h);
+        if (index + 1 < call_.layers) give_upper(index + 1, row, unit, done.h);
         if (call_.saved != nullptr) {
             float *saved = find_saved(network_, call_, block_, step, index) + row * network_.kept();
-            store(saved + unit * GATES + INPUT * LANES, input);
-            store(saved + unit * GATES + FORGET * LANES, forget);
-            store(saved + unit * GATES + CELL * LANES, candidate);
-            store(saved + unit * GATES + OUTPUT * LANES, output);
-            store(saved + network_.gates() + unit, c);
+#pragma GCC unroll 4
+            for (int gate = 0; gate < GATES; ++gate) store(saved + unit * GATES + gate * LANES, done.kept[gate]);
+            store(saved + network_.gates() + unit, done.c);
         }
     }
 

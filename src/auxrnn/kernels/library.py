@@ -1,4 +1,4 @@
-"""Finds the compiled kernel that suits the processor, and describes tensors to its C interface (`lstm.h`).
+"""Finds the compiled kernel that suits the processor, and describes tensors to its C interface (`gated.h`).
 
 The same source is compiled once for each instruction set. A package built without a compiler has none of them; the
 networks then run on torch's own LSTM.
@@ -27,7 +27,7 @@ INSTRUCTION_SETS = ("avx512", "avx2", "portable")
 CHOICE = "AUXRNN_KERNEL"
 """The environment variable that names a build, or says `none` for torch's own LSTM."""
 
-DONE, OUT_OF_MEMORY, OUT_OF_RANGE = range(3)
+DONE, OUT_OF_MEMORY, OUT_OF_RANGE, NO_SUCH_CELL = range(4)
 
 
 def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
@@ -53,6 +53,7 @@ class ForwardCall(ctypes.Structure):
     """A forward pass over a batch: `AuxrnnForward`."""
 
     _fields_ = (
+        ("cell", ctypes.c_char_p),
         *_fields(ctypes.c_int64, "rows steps hidden_size layers input_size threads"),
         ("layer", ctypes.POINTER(LayerPointers)),
         *_fields(ctypes.c_void_p, "x token"),
@@ -125,6 +126,8 @@ def check(status: int) -> None:
         raise MemoryError("out of memory in the LSTM kernel; use a smaller batch or window")
     if status == OUT_OF_RANGE:
         raise IndexError("a token is not in the vocabulary, or a state was asked for outside of the sequences")
+    if status == NO_SUCH_CELL:
+        raise ValueError("the kernel has no such cell; give it a file in kernels/cells and a line in kernels/gated.cpp")
 
 
 def _why_missing(choice: str) -> str:
@@ -137,7 +140,7 @@ def _why_missing(choice: str) -> str:
 
 def _load_build(name: str) -> ctypes.CDLL | None:
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(str(importlib.resources.files(__package__))) / f"_lstm_{name}{suffix}"
+        path = Path(str(importlib.resources.files(__package__))) / f"_gated_{name}{suffix}"
         if path.exists():
             try:
                 return _declare(ctypes.CDLL(str(path)))
@@ -170,7 +173,7 @@ WORTH_A_THREAD = 1_000_000
 
 
 class LayerPass(NamedTuple):
-    """What forward and backward pass share: input, weights, start, first steps of rows, and the queried states."""
+    """What forward and backward pass share: input, weights, start, first steps, queried states, and the cell's name."""
 
     x: Tensor
     weights: list[Tensor]
@@ -179,6 +182,7 @@ class LayerPass(NamedTuple):
     begin: Tensor | None
     place_row: Tensor
     place_steps: Tensor
+    cell: str
 
 
 class Call:
@@ -194,6 +198,7 @@ class Call:
             x = x.contiguous()
         self._kept += [weights, x]
         self.forward = ForwardCall(
+            cell=work.cell.encode(),
             rows=rows,
             steps=steps,
             hidden_size=hidden_size,

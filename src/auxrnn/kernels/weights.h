@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "lstm.h"
+#include "cell.h"
+#include "gated.h"
 #include "threads.h"
 #include "tiles.h"
 
 namespace {
 
-constexpr int GATES = 4, INPUT = 0, FORGET = 1, CELL = 2, OUTPUT = 3;
 constexpr long KEPT = 5;           // vectors saved for each unit block: the four gates and the cell
 constexpr long PANEL_DEPTH = 128;  // rows of a weight panel that stay in the first-level cache (32 KiB)
 
@@ -111,9 +111,8 @@ struct Network {
     long kept() const { return KEPT * units; }
 };
 
-// Sigmoids are computed as (1 + tanh(z / 2)) / 2; halving the weights beforehand is exact.
-float input_scale(int gate) { return gate == CELL ? 1.0f : 0.5f; }
-
+// Halving the weights of sigmoids beforehand is exact.
+template <class Cell>
 void pack_gates(const Network &network, const AuxrnnLayer &weights, Layer &layer) {
     const long hidden = network.hidden, units = network.units;
     layer.gates = Buffer(units * GATES * layer.depth);
@@ -121,7 +120,7 @@ void pack_gates(const Network &network, const AuxrnnLayer &weights, Layer &layer
     for (int gate = 0; gate < GATES; ++gate)
         for (long unit = 0; unit < hidden; ++unit) {
             const long row = gate * hidden + unit;
-            const float scale = input_scale(gate);
+            const float scale = Cell::is_sigmoid(gate) ? 0.5f : 1.0f;
             const float *from_h = weights.weight_hh + row * hidden, *from_x = weights.weight_ih + row * layer.inputs;
             float *to = layer.gates.get() + unit / LANES * layer.depth * PANEL + gate * LANES + unit % LANES;
             for (long k = 0; k < hidden; ++k) to[k * PANEL] = scale * from_h[k];
@@ -148,6 +147,7 @@ void pack_way_back(const Network &network, const AuxrnnLayer &weights, Layer &la
     if (wants_x) layer.to_x = pack_panels(network.gates(), layer.inputs, weight_to(weights.weight_ih, layer.inputs));
 }
 
+template <class Cell>
 Network lay_out(const AuxrnnForward &call) {
     Network network;
     network.hidden = call.hidden_size;
@@ -157,7 +157,7 @@ Network lay_out(const AuxrnnForward &call) {
         layer.inputs = index == 0 ? call.input_size : call.hidden_size;
         layer.is_table = index == 0 && call.token != nullptr;
         layer.depth = network.units + (layer.is_table ? 0 : layer.inputs + 1);
-        pack_gates(network, call.layer[index], layer);
+        pack_gates<Cell>(network, call.layer[index], layer);
         network.layers.push_back(std::move(layer));
     }
     if (call.head != nullptr) network.head = Head(*call.head, call.hidden_size);

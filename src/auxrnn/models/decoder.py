@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from auxrnn.kernels import lstm as kernel
-from auxrnn.models.cells.lstm import LSTM
+from auxrnn.kernels import gated as kernel
+from auxrnn.models.cells.gated import Gated
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.encoder import Embedding, Head
 from auxrnn.structs import RNNState
@@ -93,7 +93,7 @@ class Decoder(nn.Module):
         """
         is_fed_back_MS = sampling.find_fed_back()
         cell, hidden, rule = self.cell, self.head.hidden, FUSED_FEEDBACK.get(self.feedback)
-        if isinstance(cell, LSTM) and cell.can_generate(x_MS, embedding) and hidden is not None and rule is not None:
+        if isinstance(cell, Gated) and cell.can_generate(x_MS, embedding) and hidden is not None and rule is not None:
             head = [hidden.weight, hidden.bias, self.head.output_weight(dropconnect_mask_OF), self.head.output.bias]
             feedback = kernel.Feedback(head, is_fed_back_MS, sampling.uniform_MS.float(), rule)
             return cell.generate(x_MS, start, feedback, embedding=embedding)

@@ -21,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from auxrnn.config import Window, decided
 from auxrnn.data.sequences import by_length, in_order, to_batch
-from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.gated import Gated
 from auxrnn.models.network import Network, Trainable
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.evaluate import evaluate
@@ -184,9 +184,9 @@ def _estimate_phase(session: Session, phase: Phase) -> Growth:
     kept = [_count_kept(session, phase, x_BT[:, -length:]) for length in lengths]
     shared = 2 * kept[-1] - _count_kept(session, phase, x_BT[:, -lengths[-1] :].repeat_interleave(2, dim=0))
     # The peak is above what autograd keeps, by gradients in flight and gaps between pieces of memory: measured at 1.0
-    # to 1.4 times for the LSTM and all models that take whole sequences, and at 1.6 to 1.75 for the recurrences that
-    # torch runs step by step, whose gradients wait in pieces until all steps are done.
-    is_stepwise = isinstance(network, Network) and not isinstance(network.encoder.cell, LSTM)
+    # to 1.4 times for the gated cells and all models that take whole sequences, and at 1.6 to 1.75 for the recurrences
+    # that torch runs step by step, whose gradients wait in pieces until all steps are done.
+    is_stepwise = isinstance(network, Network) and not isinstance(network.encoder.cell, Gated)
     counts = [(1.75 if is_stepwise else 1.3) * (count - shared) for count in kept]
     # Only attention grows with pairs of steps; a recurrence seems to where windows begin between the lengths.
     per_row, per_step, per_pair = _fit(lengths, counts, degree=1 if isinstance(network, Network) else 2)

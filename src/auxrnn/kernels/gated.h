@@ -1,9 +1,9 @@
-/* The C interface of the fused LSTM. Row-major float32 arrays, gates in torch's order (input, forget, cell, output).
+/* The C interface of the fused gated cells. Row-major float32 arrays; four gates in the order of the cell (cells/).
 
    Letters as in structs.py: B rows, T steps, H units, L layers, P places, I inputs of a layer, F units and O outputs of a
    head. */
-#ifndef AUXRNN_LSTM_H
-#define AUXRNN_LSTM_H
+#ifndef AUXRNN_GATED_H
+#define AUXRNN_GATED_H
 
 #include <stdint.h>
 
@@ -28,6 +28,7 @@ typedef struct {
 } AuxrnnHead;
 
 typedef struct {
+    const char *cell; /* its name: "lstm" */
     int64_t rows, steps, hidden_size, layers, input_size, threads;
     const AuxrnnLayer *layer;
     /* What is read: vectors x[b * x_row + t * x_step + i], or tokens (numbers below input_size, one-hot vectors that are
@@ -65,7 +66,7 @@ typedef struct {
 } AuxrnnBackward;
 
 /* What functions that give an int report. Out of range: a token is not below input_size, or a place not in the batch. */
-enum { AUXRNN_DONE = 0, AUXRNN_OUT_OF_MEMORY = 1, AUXRNN_OUT_OF_RANGE = 2 };
+enum { AUXRNN_DONE = 0, AUXRNN_OUT_OF_MEMORY = 1, AUXRNN_OUT_OF_RANGE = 2, AUXRNN_NO_SUCH_CELL = 3 };
 
 /* Results do not depend on `threads`. */
 int auxrnn_forward(const AuxrnnForward *call);

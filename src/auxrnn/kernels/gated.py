@@ -1,7 +1,7 @@
-"""A stack of LSTM layers on the fused kernel: as a torch operation with autograd, and packed for streams.
+"""A stack of layers of a gated cell on the fused kernel: as a torch operation with autograd, and packed for streams.
 
 Single precision on CPUs. Weights stand as input weights, recurrent weights and bias of each layer, from the bottom up.
-The readable reference is the torch path in `models/cells/lstm.py`.
+The readable references are the torch paths of the cells in `models/cells/`.
 """
 
 import ctypes
@@ -71,11 +71,12 @@ def forward(
     start: RNNState,
     query: StateQuery,
     *,
+    cell: str,
     begin_B: Int[Tensor, " B"] | None = None,
     wants_outputs: bool = False,
     feedback: Feedback | None = None,
 ) -> Outputs:
-    """Run vectors or tokens through all layers; row b stays at its start until step `begin_B[b]`.
+    """Run vectors or tokens through all layers of a cell; row b stays at its start until step `begin_B[b]`.
 
     Outputs are empty unless wanted. Memory for activations is taken only if gradients are being recorded.
     """
@@ -88,14 +89,14 @@ def forward(
     # The head too: the outputs would ask for a backward pass on its behalf, though it gets no gradient from here.
     needed = [x_BT, *weights, *start, *(feedback.head if feedback else ())]
     is_recording = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in needed)
-    work = LayerPass(x_BT, list(weights), *start, begin_B, *query)
+    work = LayerPass(x_BT, list(weights), *start, begin_B, *query, cell)
     fed = ([], None, None, FEED_VECTOR) if feedback is None else (list(feedback.head), *feedback[1:])
     options = ForwardOptions(wants_outputs, is_recording, *fed)
-    h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.lstm(*work, *options)
+    h_BTH, h_LPH, c_LPH, fed_BT, _ = torch.ops.auxrnn.gated(*work, *options)
     return Outputs(h_BTH, RNNState(h_LPH, c_LPH), fed_BT if feedback else x_BT)
 
 
-def _lstm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _gated(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return all outputs, h and c at the queried places, the input as it was run if fed back, and what is saved."""
     work, options = _unpack(arguments, ForwardOptions)
     results = _allocate_forward(*arguments)
@@ -131,7 +132,7 @@ def _saved_size(work: LayerPass) -> int:
     return int(library.get_kernel().c.auxrnn_saved_size(rows, steps, hidden_size, layers))
 
 
-def _lstm_backward(*arguments: Any) -> list[Tensor]:
+def _gated_backward(*arguments: Any) -> list[Tensor]:
     """Return the gradients of the start's h and c, of x (empty unless wanted), and of all weights."""
     work, options = _unpack(arguments, BackwardOptions)
     assert options.saved.numel() == _saved_size(work), "the forward pass saved nothing"
@@ -159,28 +160,29 @@ def _allocate_backward(*arguments: Any) -> list[Tensor]:
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     work, options = _unpack(inputs, ForwardOptions)
     x = output[3] if options.head else work.x
-    ctx.save_for_backward(options.fed_back, output[4], x, *work[2:], *work.weights)
+    ctx.cell = work.cell
+    ctx.save_for_backward(options.fed_back, output[4], x, *work[2:-1], *work.weights)
     ctx.mark_non_differentiable(output[3], output[4])
     ctx.set_materialize_grads(False)  # or zeros as large as all that is saved would be written
 
 
 def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     fed_back, saved, x, *rest = ctx.saved_tensors
-    num_states = len(LayerPass._fields) - 2
-    work = LayerPass(x, rest[num_states:], *rest[:num_states])
+    num_states = len(LayerPass._fields) - 3
+    work = LayerPass._make([x, rest[num_states:], *rest[:num_states], ctx.cell])
     wants_x = ctx.needs_input_grad[0]
     grad_all_h, grad_place_h, grad_place_c = grads[:3]
     options = BackwardOptions(saved, grad_all_h, grad_place_h, grad_place_c, wants_x)
-    grad_h, grad_c, grad_x, *grad_weights = torch.ops.auxrnn.lstm_backward(*work, *options)
+    grad_h, grad_c, grad_x, *grad_weights = torch.ops.auxrnn.gated_backward(*work, *options)
     if wants_x and fed_back is not None:
         grad_x = grad_x.masked_fill(fed_back[:, :, None], 0.0)  # what was fed back carries no gradient
     # In the order of LayerPass and ForwardOptions; the head gets its gradients elsewhere.
     head = [None] * (0 if fed_back is None else 4)
-    return (grad_x if wants_x else None, grad_weights, grad_h, grad_c, *[None] * 5, head, *[None] * 3)
+    return (grad_x if wants_x else None, grad_weights, grad_h, grad_c, *[None] * 6, head, *[None] * 3)
 
 
 def _refuse_second_gradient(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-    raise NotImplementedError("the fused LSTM has no second gradient; use double precision, or AUXRNN_KERNEL=none")
+    raise NotImplementedError("the fused cells have no second gradient; use double precision, or AUXRNN_KERNEL=none")
 
 
 def _unpack(arguments: Sequence[Any], options: type[Any]) -> tuple[LayerPass, Any]:
@@ -190,21 +192,21 @@ def _unpack(arguments: Sequence[Any], options: type[Any]) -> tuple[LayerPass, An
 
 def _describe_arguments(options: type[Any]) -> str:
     """Return an operation's arguments in torch's schema language."""
-    words = {Tensor: "Tensor", list[Tensor]: "Tensor[]", Tensor | None: "Tensor?", bool: "bool", int: "int"}
+    words = {Tensor: "Tensor", list[Tensor]: "Tensor[]", Tensor | None: "Tensor?", bool: "bool", int: "int", str: "str"}
     fields = LayerPass.__annotations__ | options.__annotations__
     return ", ".join(f"{words[kind]} {name}" for name, kind in fields.items())
 
 
 # Not `torch.library.custom_op`: on its first call that imports torch's compiler, which takes seconds.
 _OPERATIONS = torch.library.Library("auxrnn", "DEF")
-_OPERATIONS.define(f"lstm({_describe_arguments(ForwardOptions)}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
-_OPERATIONS.define(f"lstm_backward({_describe_arguments(BackwardOptions)}) -> Tensor[]")
-_OPERATIONS.impl("lstm", _lstm, "CPU")
-_OPERATIONS.impl("lstm_backward", _lstm_backward, "CPU")
-torch.library.register_fake("auxrnn::lstm", _allocate_forward, lib=_OPERATIONS)
-torch.library.register_fake("auxrnn::lstm_backward", _allocate_backward, lib=_OPERATIONS)
-torch.library.register_autograd("auxrnn::lstm", _backward, setup_context=_save_for_backward, lib=_OPERATIONS)
-torch.library.register_autograd("auxrnn::lstm_backward", _refuse_second_gradient, lib=_OPERATIONS)
+_OPERATIONS.define(f"gated({_describe_arguments(ForwardOptions)}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+_OPERATIONS.define(f"gated_backward({_describe_arguments(BackwardOptions)}) -> Tensor[]")
+_OPERATIONS.impl("gated", _gated, "CPU")
+_OPERATIONS.impl("gated_backward", _gated_backward, "CPU")
+torch.library.register_fake("auxrnn::gated", _allocate_forward, lib=_OPERATIONS)
+torch.library.register_fake("auxrnn::gated_backward", _allocate_backward, lib=_OPERATIONS)
+torch.library.register_autograd("auxrnn::gated", _backward, setup_context=_save_for_backward, lib=_OPERATIONS)
+torch.library.register_autograd("auxrnn::gated_backward", _refuse_second_gradient, lib=_OPERATIONS)
 
 
 def _check_shapes(
@@ -248,11 +250,14 @@ class Packed:
     A registered torch operation would cost more than the arithmetic of a single step.
     """
 
-    def __init__(self, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool) -> None:
+    def __init__(
+        self, cell: str, weights: Sequence[Tensor], head: Sequence[Tensor], state: RNNState, *, is_token: bool
+    ) -> None:
         weights, head = [weight.contiguous() for weight in weights], [weight.contiguous() for weight in head]
         assert all(tensor.dtype == torch.float32 for tensor in [*weights, *head, *state]), "the kernel reads floats"
         layers, self._rows, self._hidden_size = state.h_LBH.shape
-        shape = ForwardCall(hidden_size=self._hidden_size, layers=layers, input_size=weights[0].shape[1])
+        sizes = {"hidden_size": self._hidden_size, "layers": layers, "input_size": weights[0].shape[1]}
+        shape = ForwardCall(cell=cell.encode(), **sizes)
         shape.layer, shape.head = library.point_at_layers(weights), ctypes.pointer(library.point_at_head(head))
         shape.token = 1 if is_token else None  # never followed: says what the input will be
         self._is_token = is_token

@@ -1,4 +1,4 @@
-// The fused LSTM for CPUs: plain C interface (lstm.h), no framework, no OpenMP.
+// Gated cells for CPUs: plain C interface (gated.h), no framework, no OpenMP.
 //
 // - A thread owns a block of batch rows and takes it through all time steps, so no thread ever waits for another.
 // - What a layer reads stands in one row, [h | x | 1], so gates are one product with [W_hh | W_ih | bias]^T. The weights
@@ -7,7 +7,7 @@
 // - A packed row of gates is [units / LANES][4 gates][LANES]; units are padded with zero weights, which keeps their
 //   state at zero.
 // - Blocks and the order of all sums depend on the sizes alone: results are the same for any number of threads.
-#include "lstm.h"
+#include "gated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +18,7 @@
 
 #include "backward.h"
 #include "blocks.h"
+#include "cells/lstm.h"
 #include "forward.h"
 #include "threads.h"
 #include "weights.h"
@@ -54,6 +55,8 @@ int report(Work work) {
         return AUXRNN_OUT_OF_MEMORY;
     } catch (const std::out_of_range &) {
         return AUXRNN_OUT_OF_RANGE;
+    } catch (const std::invalid_argument &) {
+        return AUXRNN_NO_SUCH_CELL;
     }
 }
 
@@ -73,17 +76,20 @@ void check_range(const AuxrnnForward &call) {
         }
 }
 
+template <class Cell>
 void run_forward(const Network &network, const AuxrnnForward &call) {
     check_range(call);
     const Places places(call);
     const std::vector<Block> blocks = split_rows(call, places, call.all_h != nullptr || call.head != nullptr);
     if (call.saved != nullptr) use_large_pages(call, network.units);
-    share(blocks.size(), call.threads, [&](long index) { ForwardBlock(network, call, places, blocks[index]).run(); });
+    share(blocks.size(), call.threads,
+          [&](long index) { ForwardBlock<Cell>(network, call, places, blocks[index]).run(); });
 }
 
+template <class Cell>
 void run_backward(const AuxrnnBackward &backward) {
     const AuxrnnForward &call = *backward.forward;
-    Network network = lay_out(call);
+    Network network = lay_out<Cell>(call);
     for (long index = 0; index < call.layers; ++index)
         pack_way_back(network, call.layer[index], network.layers[index], index > 0 || backward.grad_x != nullptr);
     const Places places(call);
@@ -95,7 +101,7 @@ void run_backward(const AuxrnnBackward &backward) {
     share(count, call.threads, [&](long part) {
         const long first = blocks.size() * part / count, end = blocks.size() * (part + 1) / count;
         for (long index = first; index < end; ++index)
-            BackwardBlock(network, backward, places, blocks[index], parts[part]).run();
+            BackwardBlock<Cell>(network, backward, places, blocks[index], parts[part]).run();
     });
     share(call.layers * network.hidden, call.threads, [&](long task) {
         const long index = task / network.hidden;
@@ -110,16 +116,45 @@ void give_softmax(const float *logits, long outputs, float *probability) {
     for (long i = 0; i < outputs; ++i) probability[i] /= total;
 }
 
+struct Kind {
+    const char *name;
+    Network (*lay_out)(const AuxrnnForward &);
+    void (*forward)(const Network &, const AuxrnnForward &);
+    void (*backward)(const AuxrnnBackward &);
+};
+
+template <class Cell>
+constexpr Kind KIND = {Cell::NAME, lay_out<Cell>, run_forward<Cell>, run_backward<Cell>};
+
+// One line a cell.
+constexpr const Kind *KINDS[] = {
+    &KIND<Lstm>,
+};
+
+const Kind &find_kind(const AuxrnnForward &call) {
+    for (const Kind *kind : KINDS)
+        if (std::strcmp(kind->name, call.cell) == 0) return *kind;
+    throw std::invalid_argument("");
+}
+
 }  // namespace
+
+struct AuxrnnNetwork {
+    const Kind &kind;
+    Network network;
+};
 
 extern "C" {
 
 int auxrnn_forward(const AuxrnnForward *call) {
-    return report([&] { run_forward(lay_out(*call), *call); });
+    return report([&] {
+        const Kind &kind = find_kind(*call);
+        kind.forward(kind.lay_out(*call), *call);
+    });
 }
 
 int auxrnn_backward(const AuxrnnBackward *call) {
-    return report([&] { run_backward(*call); });
+    return report([&] { find_kind(*call->forward).backward(*call); });
 }
 
 int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int64_t layers) {
@@ -127,17 +162,20 @@ int64_t auxrnn_saved_size(int64_t rows, int64_t steps, int64_t hidden_size, int6
 }
 
 AuxrnnNetwork *auxrnn_open(const AuxrnnForward *shape) {
-    Network *network = nullptr;
-    report([&] { network = new Network(lay_out(*shape)); });
-    return reinterpret_cast<AuxrnnNetwork *>(network);
+    AuxrnnNetwork *opened = nullptr;
+    report([&] {
+        const Kind &kind = find_kind(*shape);
+        opened = new AuxrnnNetwork{kind, kind.lay_out(*shape)};
+    });
+    return opened;
 }
 
-void auxrnn_close(AuxrnnNetwork *network) { delete reinterpret_cast<Network *>(network); }
+void auxrnn_close(AuxrnnNetwork *opened) { delete opened; }
 
 int auxrnn_push(const AuxrnnNetwork *opened, const float *x, const int64_t *token, int64_t rows, int64_t steps,
                 int64_t threads, float *h, float *c, float *probability) {
     return report([&] {
-        const Network &network = *reinterpret_cast<const Network *>(opened);
+        const Network &network = opened->network;
         const long layers = network.layers.size(), hidden = network.hidden;
         std::vector<int64_t> row(rows), count(rows, steps);
         for (long index = 0; index < rows; ++index) row[index] = index;
@@ -156,7 +194,7 @@ int auxrnn_push(const AuxrnnNetwork *opened, const float *x, const int64_t *toke
         call.start_c = call.place_c = c;
         call.place_row = row.data();
         call.place_steps = count.data();
-        run_forward(network, call);
+        opened->kind.forward(network, call);
         const Head &head = network.head;
         Buffer scratch(head.scratch_size(rows));
         const float *logits = head.apply(h + (layers - 1) * rows * hidden, hidden, rows, scratch.get());
