@@ -21,7 +21,10 @@ PREDICT = ["--model", "lstm", *RECURRENT, *AUXILIARY, "--objective", "predict"]
 VALIDATION = ["--validation-fraction", "0.2"]
 
 KINDS: dict[str, list[str]] = {
-    **{model: ["texts.csv", "--model", model, "--objective", "none", *RECURRENT] for model in ("lstm", "gru", "irnn")},
+    **{
+        model: ["texts.csv", "--model", model, "--objective", "none", *RECURRENT]
+        for model in ("lstm", "gru", "ur_lstm", "irnn")
+    },
     "urnn": ["series.npz", "--model", "urnn", *RECURRENT],
     "transformer": ["texts.csv", "--model", "transformer", *ATTENTION, "--filter-size", "6"],
     "dmca": ["series.npz", "--model", "dmca", *ATTENTION, "--block-length", "16", "--block-reach", "4", *VALIDATION],
@@ -32,7 +35,7 @@ KINDS: dict[str, list[str]] = {
     "vdcnn": ["texts.csv", "--model", "vdcnn", "--depth", "9", "--pad-to", "60"],
     **{
         f"{model} {objective}": ["texts.csv", "--model", model, *RECURRENT, *AUXILIARY, "--objective", objective]
-        for model in ("gru", "irnn", "urnn")
+        for model in ("gru", "ur_lstm", "irnn", "urnn")
         for objective in ("reconstruct", "predict")
     },
     "texts, best weights": ["texts.csv", *RECONSTRUCT, *VALIDATION],

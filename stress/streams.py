@@ -79,10 +79,10 @@ def main(*, count: int | None = None, minutes: float | None = None, seed: int = 
 def _list_cases() -> Iterator[Case]:
     builds = [kernel for name in INSTRUCTION_SETS if (kernel := load_kernel(name)) is not None]
     for kernel in [*builds, None]:
-        for is_token in (False, True):
-            yield Case("lstm", "last", is_token, kernel)
+        for model in ("lstm", "gru", "ur_lstm"):
+            yield from (Case(model, "last", is_token, kernel) for is_token in (False, True))
     yield Case("lstm", "mean", False, builds[0] if builds else None)
-    for model in ("gru", "irnn", "urnn"):
+    for model in ("irnn", "urnn"):
         yield Case(model, "last", False, None)
 
 

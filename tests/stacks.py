@@ -8,10 +8,15 @@ from torch import Tensor
 
 from auxrnn.kernels import gated as kernel
 from auxrnn.kernels.library import INSTRUCTION_SETS, load_kernel
+from auxrnn.models.cells.gru import GRU
+from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.structs import RNNState, StateQuery
 
 BUILDS = [name for name in INSTRUCTION_SETS if load_kernel(name) is not None]
 """The builds that are there and that this processor can run."""
+GATED = [LSTM, GRU, URLSTM]
+"""The cells that the kernel has."""
 
 
 class Sizes(NamedTuple):
@@ -56,7 +61,7 @@ class Pass(NamedTuple):
         return outputs.h_BTH, *outputs.states
 
 
-def draw_pass(sizes, *, is_token=False, is_late=False, seed=0):
+def draw_pass(sizes, *, cell="lstm", is_token=False, is_late=False, seed=0):
     """Draw a pass in single precision; rows that begin late may also begin never, or before the first step."""
     rows, steps, hidden, layers, inputs, places = sizes
     rng = torch.Generator().manual_seed(seed)
@@ -75,7 +80,30 @@ def draw_pass(sizes, *, is_token=False, is_late=False, seed=0):
         torch.randint(max(rows, 1), (places,), generator=rng), torch.randint(steps + 1, (places,), generator=rng)
     )
     begin_B = torch.randint(-2, steps + 3, (rows,), generator=rng) if is_late else None
-    return Pass(x_BT, weights, start, at, begin_B)
+    return Pass(x_BT, weights, start, at, begin_B, cell)
+
+
+def step_lstm(i, f, g, o, c):
+    """Give h and c."""
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def step_gru(r, z, n, n_h, c):
+    """Give h twice: the kernel keeps it as c as well."""
+    h = (1 - z.sigmoid()) * (n + r.sigmoid() * n_h).tanh() + z.sigmoid() * c
+    return h, h
+
+
+def step_ur_lstm(r, f, u, o, c):
+    """Give h and c."""
+    r, f = r.sigmoid(), f.sigmoid()
+    g = 2 * r * f + (1 - 2 * r) * f**2
+    c = g * c + (1 - g) * u.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+PLAIN_STEPS = {"lstm": step_lstm, "gru": step_gru, "ur_lstm": step_ur_lstm}
 
 
 def read_plainly(work):
@@ -91,9 +119,9 @@ def read_plainly(work):
             is_active_B1 = (step >= work.begin_B)[:, None]
         for layer in range(len(h)):
             weight_ih, weight_hh, bias_G = work.weights[3 * layer : 3 * layer + 3]
-            i, f, g, o = (x_BI @ weight_ih.T + h[layer] @ weight_hh.T + bias_G).chunk(4, dim=1)
-            next_c = f.sigmoid() * c[layer] + i.sigmoid() * g.tanh()
-            h[layer] = torch.where(is_active_B1, o.sigmoid() * next_c.tanh(), h[layer])
+            sums = (x_BI @ weight_ih.T + h[layer] @ weight_hh.T + bias_G).chunk(4, dim=1)
+            next_h, next_c = PLAIN_STEPS[work.cell](*sums, c[layer])
+            h[layer] = torch.where(is_active_B1, next_h, h[layer])
             c[layer] = torch.where(is_active_B1, next_c, c[layer])
             x_BI = h[layer]
         all_h.append(torch.stack(h))

@@ -42,7 +42,7 @@ FORMATS = {
     "joined gaps": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4, has_mask=True),
     "joined pixels": ImageFormat(3, 4, 2, steps_per_input=5),
 }
-CELLS = ["lstm", "gru", "irnn", "urnn"]
+CELLS = ["lstm", "gru", "ur_lstm", "irnn", "urnn"]
 # The last two have no other readout.
 SYSTEMS = [
     *((model, readout) for model in CELLS for readout in ("last", "mean")),

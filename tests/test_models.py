@@ -26,6 +26,7 @@ ATTENTION = ["--hidden-size", "8", "--num-heads", "2", "--head-size", "5", "--wa
 WORDS = {
     "lstm": [*RECURRENT, "--pretrain-steps", "2"],
     "gru": RECURRENT,
+    "ur_lstm": RECURRENT,
     "irnn": RECURRENT,
     "urnn": RECURRENT,
     "transformer": [*ATTENTION, "--filter-size", "6"],
@@ -38,7 +39,7 @@ WORDS = {
 }
 CARRIERS = {
     f"{model} with {objective}": [model, *RECURRENT, *AUXILIARY, "--objective", objective]
-    for model in ("lstm", "gru", "irnn", "urnn")
+    for model in ("lstm", "gru", "ur_lstm", "irnn", "urnn")
     for objective in ("reconstruct", "predict")
 }
 SYSTEMS = {name: [name, *words] for name, words in WORDS.items()} | CARRIERS

@@ -25,6 +25,7 @@ from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
+from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.decoder import Decoder, feed_argmax, feed_sampled, feed_vector, feed_vector_and_mask
 from auxrnn.models.encoder import Embedding, Encoder, Head, NoEmbedding, TokenEmbedding, VectorEmbedding
@@ -117,8 +118,8 @@ READERS: dict[ModelName, type[nn.Module]] = {
     "transformer": Transformer, "dmca": DMCA, "char_cnn": CharCNN, "conv_rnn": ConvRNN, "vdcnn": VDCNN
 }  # fmt: skip
 """The models that read whole sequences. Their arguments have the names of config fields."""
-CELLS: dict[ModelName, type[LSTM] | type[GRU] | type[IRNN] | type[URNN]] = {
-    "lstm": LSTM, "lm_lstm": LSTM, "sa_lstm": LSTM, "gru": GRU, "irnn": IRNN, "urnn": URNN
+CELLS: dict[ModelName, type[LSTM] | type[GRU] | type[URLSTM] | type[IRNN] | type[URNN]] = {
+    "lstm": LSTM, "lm_lstm": LSTM, "sa_lstm": LSTM, "gru": GRU, "ur_lstm": URLSTM, "irnn": IRNN, "urnn": URNN
 }  # fmt: skip
 """The recurrence of every model that has one."""
 

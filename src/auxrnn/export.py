@@ -1,8 +1,8 @@
 """A trained recurrent network as ONNX models, which run without auxrnn and torch.
 
 One model reads whole sequences, the other a single input and the state before it. Both take raw values, as the data has
-them. The graphs are built from the weights with ONNX's own recurrent operators, and a `Scan` for the uRNN; nothing is
-traced.
+them. The graphs are built from the weights with ONNX's own recurrent operators, and a `Scan` for cells that it does
+not have; nothing is traced.
 """
 
 import copy
@@ -43,6 +43,7 @@ from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import InputMap
+from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.cells.urnn import SMALLEST_SQUARE, URNN
 from auxrnn.models.encoder import TokenEmbedding
 from auxrnn.models.network import Network
@@ -162,6 +163,10 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
+    def name(self, value: str) -> str:
+        """Return the name of a value in this graph."""
+        return f"{self.prefix}{value}"
+
     def add(self, operator: str, *inputs: Any, outputs: Sequence[str] = (), **options: Any) -> str:
         """Add a node and return the name of its first output; inputs are names ("" for none) or constants."""
         names = [one if isinstance(one, str) else self._keep(one) for one in inputs]
@@ -213,6 +218,7 @@ class Builder(Graph):
     def __init__(self, network: Network, form: Format) -> None:
         super().__init__()
         self.network, self.form, self.cell, self.size = network, form, network.encoder.cell, steps_per_input(form)
+        self.num_parts = sum(part.shape[2] > 0 for part in self.cell.initial_state(1))
         self.length_B = self.mask_TB1 = ""
         self.output: Port = "probabilities", FLOAT, ("batch", network.classifier.output.out_features)
 
@@ -220,7 +226,7 @@ class Builder(Graph):
         """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
         size = self.cell.num_layers, "batch", self.cell.output_size
-        starts = ["h", "c"] if isinstance(self.cell, LSTM) else ["h"]
+        starts = ["h", "c"][: self.num_parts]
         state: list[Port] = [(name, FLOAT, size) for name in starts]
         if has_mean:
             state.append(("total", FLOAT, size[1:]))
@@ -264,9 +270,9 @@ class Builder(Graph):
             self.mask_TB1 = self._mark(num_inputs)
         x_BT = self._read_values(x_BT)
         starts = []
-        if isinstance(self.cell, URNN):
+        if type(self.cell) not in OPERATORS:
             shape = self.add("Concat", [1], num_rows, [1], axis=0)
-            starts = [self.add("Expand", self.cell.initial_state(1).h_LBH, shape)]
+            starts = [self.add("Expand", part, shape) for part in self.cell.initial_state(1)[: self.num_parts]]
         h_TBH, h_LBH, *_ = self._run(x_BT, *starts)
         means = []
         if self.network.readout == "mean":
@@ -315,7 +321,8 @@ class Builder(Graph):
         else:
             maps[0] = embedding.fold(maps[0])
         h_TBH = self.add("Transpose", x_BT, perm=[1, 0, 2])
-        run, states = self._run_urnn if isinstance(self.cell, URNN) else self._run_operator, []
+        runs, states = {URNN: self._run_urnn, URLSTM: self._run_ur_lstm}, []
+        run = runs.get(type(self.cell), self._run_operator)
         for layer, input_map in enumerate(maps):
             start = [part and self.add("Slice", part, [layer], [layer + 1], [0]) for part in (h_LBH, c_LBH)]
             h_TBH, *state = run(layer, input_map, h_TBH, start)
@@ -325,7 +332,7 @@ class Builder(Graph):
     def _run_operator(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
         cell = self.cell
         assert isinstance(cell, LSTM | GRU | IRNN), "another cell needs a method of its own"
-        (operator, gates, more), num_parts = OPERATORS[type(cell)], 1 + isinstance(cell, LSTM)
+        (operator, gates, more), num_parts = OPERATORS[type(cell)], self.num_parts
         bias_hh_G = cell.bias_hh[layer] if isinstance(cell, GRU) else torch.zeros_like(input_map.bias_G)
         weight_GI, bias_G, weight_GH, bias_hh_G = (
             torch.cat([part.chunk(len(gates))[gate] for gate in gates])
@@ -346,28 +353,58 @@ class Builder(Graph):
         cell = self.cell
         assert isinstance(cell, URNN), "see _run"
         body, bias_H = Graph(f"layer_{layer}_"), cell.bias[layer].numpy(force=True)
-        z, v, is_read, next_z, h = (f"{body.prefix}{name}" for name in ("z", "v", "is_read", "next_z", "h"))
         matrix_HH = cell.recurrent_matrix(layer).T.numpy(force=True)
         matrix_RR = np.block([[matrix_HH.real, matrix_HH.imag], [-matrix_HH.imag, matrix_HH.real]])
-        sum_BR = body.add("Add", body.add("MatMul", z, matrix_RR), v)
-        halves = [f"{body.prefix}real", f"{body.prefix}imaginary"]
+        sum_BR = body.add("Add", body.add("MatMul", body.name("h"), matrix_RR), body.name("v"))
+        halves = [body.name("real"), body.name("imaginary")]
         body.add("Split", body.add("Mul", sum_BR, sum_BR), axis=1, outputs=halves)
         length_BH = body.add("Sqrt", body.add("Add", body.add("Add", *halves), np.float64(SMALLEST_SQUARE)))
         scale_BH = body.add("Relu", body.add("Add", body.add("Div", bias_H, length_BH), np.float64(1)))
         turned_BR = body.add("Mul", sum_BR, body.add("Concat", scale_BH, scale_BH, axis=1))
-        body.add("Where", is_read, turned_BR, z, outputs=[next_z])
-        body.add("Identity", next_z, outputs=[h])
-        ports = [(name, DOUBLE, ("batch", cell.output_size)) for name in (z, v, next_z, h)]
+        return self._scan(body, DOUBLE, [turned_BR], start, self._map(x_TBI, input_map))
+
+    def _run_ur_lstm(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
+        """Run step by step, as `URLSTM.forward_layer`."""
+        cell = self.cell
+        assert isinstance(cell, URLSTM), "see _run"
+        body, one, two = Graph(f"layer_{layer}_"), np.float32(1), np.float32(2)
+        sum_BG = body.add("Add", body.add("MatMul", body.name("h"), cell.weight_hh[layer].T), body.name("v"))
+        sums = [body.name(gate) for gate in ("refine", "forget", "cell", "output")]
+        body.add("Split", sum_BG, axis=1, outputs=sums)
+        r_BH, f_BH, o_BH = (body.add("Sigmoid", sums[gate]) for gate in (0, 1, 3))
+        # 1 - g = (1 - f) (1 + f - 2 r f), of which a gate that is almost open keeps more digits than of g.
+        bent_BH = body.add("Sub", body.add("Add", f_BH, one), body.add("Mul", two, body.add("Mul", r_BH, f_BH)))
+        write_BH = body.add("Mul", body.add("Sub", one, f_BH), bent_BH)
+        new_BH = body.add("Sub", body.add("Tanh", sums[2]), body.name("c"))
+        c_BH = body.add("Add", body.name("c"), body.add("Mul", write_BH, new_BH))
+        h_BH = body.add("Mul", o_BH, body.add("Tanh", c_BH))
+        return self._scan(body, FLOAT, [h_BH, c_BH], start, self._map(x_TBI, input_map))
+
+    def _map(self, x_TBI: str, input_map: InputMap) -> str:
+        """Return what the inputs of all steps are mapped to."""
+        return self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
+
+    def _scan(self, body: Graph, kind: int, new: list[str], start: list[str], v_TBG: str) -> list[str]:
+        """Run the body, which makes `new` parts of the state of h, c and v, over all steps that a row reads."""
+        parts, is_read, output = (
+            [body.name(part) for part in ("h", "c")[: len(new)]],
+            *map(body.name, ("is_read", "out")),
+        )
+        ends = [body.add("Where", is_read, value, part) for value, part in zip(new, parts, strict=True)]
+        body.add("Identity", ends[0], outputs=[output])
         # A body reads the constants of the graph around it.
         self.constants += body.constants
         body.constants.clear()
-        graph = body.close([*ports[:2], (is_read, BOOL, ("rows", 1))], ports[2:])
-        v_TBR = self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
-        z_BR, v_TBR = (self.add("Cast", one, to=DOUBLE) for one in (self.add("Squeeze", start[0], [0]), v_TBR))
-        outputs, mask_TB1 = [f"last_{layer}", f"outputs_{layer}"], self.mask_TB1 or np.ones((1, 1, 1), dtype=bool)
-        self.add("Scan", z_BR, v_TBR, mask_TB1, body=graph, num_scan_inputs=2, outputs=outputs)
-        z_BR, h_TBR = (self.add("Cast", one, to=FLOAT) for one in outputs)
-        return [h_TBR, self.add("Unsqueeze", z_BR, [0])]
+        ports = [(name, kind, ("batch", self.cell.output_size)) for name in (*parts, *ends, output)]
+        sums: Port = body.name("v"), kind, ("batch", "sums")
+        graph = body.close([*ports[: len(new)], sums, (is_read, BOOL, ("rows", 1))], ports[len(new) :])
+        starts = [self.add("Squeeze", part, [0]) for part in start[: len(new)]]
+        values = [self.add("Cast", one, to=kind) for one in (*starts, v_TBG)]
+        outputs = [f"{body.prefix}{name}" for name in ("last_h", "last_c")[: len(new)]] + [f"{body.prefix}outputs"]
+        mask_TB1 = self.mask_TB1 or np.ones((1, 1, 1), dtype=bool)
+        self.add("Scan", *values, mask_TB1, body=graph, num_scan_inputs=2, outputs=outputs)
+        *last, h_TBR = (self.add("Cast", one, to=FLOAT) for one in outputs)
+        return [h_TBR, *(self.add("Unsqueeze", part, [0]) for part in last)]
 
     def _classify(self, h_LBH: str, total_BH: str = "", count_B: str = "") -> None:
         """Give the probabilities for the top layer's last output and, with the readout `mean`, that of all outputs."""

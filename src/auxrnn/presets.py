@@ -7,7 +7,8 @@ later change of a recipe changes no run that exists.
 from typing import Any, Literal, NamedTuple
 
 ModelName = Literal[
-    "lstm", "gru", "irnn", "urnn", "transformer", "dmca", "lm_lstm", "sa_lstm", "char_cnn", "conv_rnn", "vdcnn"
+    "lstm", "gru", "ur_lstm", "irnn", "urnn", "transformer", "dmca", "lm_lstm", "sa_lstm", "char_cnn", "conv_rnn",
+    "vdcnn",
 ]  # fmt: skip
 
 _MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window", "readout")
@@ -58,6 +59,10 @@ PRESETS: dict[ModelName, Preset] = {
     "gru": Preset(
         "GRU", "gated recurrent units; carries --objective as well", "Cho et al. 2014",
         (*_MAIN, *AUXILIARY, "gate_init"), _PLAIN | {"gate_init": "zero"},
+    ),
+    "ur_lstm": Preset(
+        "UR-LSTM", "an LSTM with refined gates that start evenly spread; carries --objective as well",
+        "Gu et al. 2020", (*_MAIN, *AUXILIARY), _PLAIN,
     ),
     "irnn": Preset(
         "iRNN", "rectified linear units that start from the identity", "Le, Jaitly and Hinton 2015",

@@ -1,11 +1,11 @@
-"""Runs tests on one build of the kernel, on all that this processor can run, or on torch's own LSTM."""
+"""Runs tests on one build of the kernel, on all that this processor can run, or on torch's own recurrences."""
 
 import contextlib
 
 import pytest
 
 from auxrnn.kernels.library import load_kernel
-from stacks import BUILDS
+from stacks import BUILDS, GATED
 
 
 @contextlib.contextmanager
@@ -29,7 +29,19 @@ def best_build(request):
         yield request.param
 
 
+@pytest.fixture(params=GATED)
+def kind(request):
+    """Give the class of each cell that the kernel has."""
+    return request.param
+
+
+@pytest.fixture
+def cell(kind):
+    """Give the kernel's name of each cell."""
+    return kind.cell_name
+
+
 @pytest.fixture
 def on_torch():
-    """Give a context in which networks run on torch's own LSTM."""
+    """Give a context in which networks run on torch's own recurrences."""
     return lambda: running_on(None)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -61,6 +62,7 @@ struct Shape {
     int64_t rows, steps, hidden, layers, inputs, places;
     bool is_token, is_late;
     int feed;
+    const char *cell = "lstm";
 };
 
 template <class Number>
@@ -116,11 +118,38 @@ Inputs<double> widen(const Inputs<float> &in) {
     return out;
 }
 
+double open(double sum) { return 1 / (1 + std::exp(-sum)); }
+
+void step_lstm(double i, double f, double g, double o, double &h, double &c) {
+    c = open(f) * c + open(i) * std::tanh(g);
+    h = open(o) * std::tanh(c);
+}
+
+void step_gru(double r, double z, double n, double n_h, double &h, double &c) {
+    h = c = (1 - open(z)) * std::tanh(n + open(r) * n_h) + open(z) * c;
+}
+
+void step_ur_lstm(double r, double f, double u, double o, double &h, double &c) {
+    const double refine = open(r), forget = open(f), keep = 2 * refine * forget + (1 - 2 * refine) * forget * forget;
+    c = keep * c + (1 - keep) * std::tanh(u);
+    h = open(o) * std::tanh(c);
+}
+
+using Step = void (*)(double, double, double, double, double &, double &);
+const std::pair<const char *, Step> CELLS[] = {{"lstm", step_lstm}, {"gru", step_gru}, {"ur_lstm", step_ur_lstm}};
+
+Step find_step(const char *cell) {
+    for (auto [name, step] : CELLS)
+        if (std::strcmp(name, cell) == 0) return step;
+    require(false, "a cell is known");
+    return nullptr;
+}
+
 // The recurrence, one unit after the other. Feeds predictions back into `in`, if asked to.
 class Loop {
   public:
     Loop(const Problem &problem, Inputs<double> &in)
-        : p_(problem), s_(problem.shape), in_(in), h_(in.start_h), c_(in.start_c) {
+        : p_(problem), s_(problem.shape), in_(in), step_(find_step(s_.cell)), h_(in.start_h), c_(in.start_c) {
         place_h.resize(s_.layers * p_.place_row.size() * s_.hidden);
         place_c.resize(place_h.size());
         all_h.resize(s_.rows * s_.steps * s_.hidden);
@@ -175,10 +204,9 @@ class Loop {
                 if (x == nullptr) gate[g] += weight_ih[g * width + in_.token[at]];
                 for (int64_t k = 0; x != nullptr && k < width; ++k) gate[g] += weight_ih[g * width + k] * x[k];
             }
-            auto open = [&](int64_t type, int64_t unit) { return 1 / (1 + std::exp(-gate[type * s_.hidden + unit])); };
             for (int64_t unit = 0; unit < s_.hidden; ++unit) {
-                c[unit] = open(1, unit) * c[unit] + open(0, unit) * std::tanh(gate[2 * s_.hidden + unit]);
-                h[unit] = open(3, unit) * std::tanh(c[unit]);
+                const double *sum = &gate[unit];
+                step_(sum[0], sum[s_.hidden], sum[2 * s_.hidden], sum[3 * s_.hidden], h[unit], c[unit]);
             }
         }
     }
@@ -210,6 +238,7 @@ class Loop {
     const Problem &p_;
     const Shape &s_;
     Inputs<double> &in_;
+    const Step step_;
     Doubles h_, c_;
 };
 
@@ -225,7 +254,7 @@ struct Call {
         place_c = place_h;
         all_h.assign(s.rows * s.steps * s.hidden, NOTHING);
         saved.assign(auxrnn_saved_size(s.rows, s.steps, s.hidden, s.layers), NOTHING);
-        forward.cell = "lstm", forward.rows = s.rows, forward.steps = s.steps, forward.hidden_size = s.hidden, forward.layers = s.layers;
+        forward.cell = s.cell, forward.rows = s.rows, forward.steps = s.steps, forward.hidden_size = s.hidden, forward.layers = s.layers;
         forward.input_size = s.inputs, forward.threads = threads, forward.layer = layers.data();
         forward.x_step = s.is_token ? 1 : s.inputs;
         forward.x_row = s.steps * forward.x_step;
@@ -400,6 +429,13 @@ void check_refusals(Problem p) {
     require(is_refused(), "a token that is not there is refused");
 }
 
+void check_unknown(const Problem &p) {
+    Call call(p, 1);
+    call.forward.head = &call.head;
+    require(auxrnn_forward(&call.forward) == AUXRNN_NO_SUCH_CELL, "a cell that is not there is refused");
+    require(auxrnn_open(&call.forward) == nullptr, "a network of a cell that is not there does not open");
+}
+
 }  // namespace
 
 int main() {
@@ -421,13 +457,17 @@ int main() {
         {21, 6, 6, 1, 18, 5, true, false, AUXRNN_FEED_ARGMAX},
     };
     Draw draw;
-    for (const Shape &shape : shapes) {
-        const Problem problem = draw_problem(shape, draw);
-        check_passes(problem);
-        check_push(problem);
-        if (shape.is_token) check_refusals(problem);
+    for (auto [cell, step] : CELLS) {
+        for (Shape shape : shapes) {
+            shape.cell = cell;
+            const Problem problem = draw_problem(shape, draw);
+            check_passes(problem);
+            check_push(problem);
+            if (shape.is_token) check_refusals(problem);
+        }
+        check_streams(draw_problem({1, 70, 17, 2, 4, 1, false, false, NO_FEED, cell}, draw));
+        check_streams(draw_problem({1, 70, 9, 1, 6, 1, true, false, NO_FEED, cell}, draw));
     }
-    check_streams(draw_problem({1, 70, 17, 2, 4, 1, false, false, NO_FEED}, draw));
-    check_streams(draw_problem({1, 70, 9, 1, 6, 1, true, false, NO_FEED}, draw));
+    check_unknown(draw_problem({1, 1, 1, 1, 1, 1, false, false, NO_FEED, "abacus"}, draw));
     std::printf("done\n");
 }

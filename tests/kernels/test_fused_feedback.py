@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from auxrnn.kernels.library import WORTH_A_THREAD
-from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.decoder import Decoder, Sampling, feed_argmax, feed_sampled, feed_vector
 from auxrnn.models.encoder import Embedding, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState
@@ -30,7 +29,8 @@ class Work(NamedTuple):
     def sources(self):
         """Give all that a loss on the decoder's outputs may teach."""
         x = [self.x_MS] if self.x_MS.is_floating_point() else []
-        return [*x, *self.start, *self.decoder.parameters(), *self.embedding.parameters()]
+        start = [part for part in self.start if part.numel()]
+        return [*x, *start, *self.decoder.parameters(), *self.embedding.parameters()]
 
     def decode(self):
         """Give predictions, some inputs of which are predictions too."""
@@ -44,17 +44,17 @@ class Work(NamedTuple):
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0].__name__}-{kind[1]}")
-def work(request):
+def work(request, kind):
     feedback, num_features = request.param
     output_size = num_features or VOCABULARY_SIZE
     head = Head(H, head_size=13, output_size=output_size, drop_connect=0.5)
-    decoder = Decoder(LSTM(E, hidden_size=H, num_layers=2), head=head, feedback=feedback)
+    decoder = Decoder(kind(E, hidden_size=H, num_layers=2), head=head, feedback=feedback)
     embedding = (VectorEmbedding if num_features else TokenEmbedding)(output_size, embedding_size=E)
     with torch.no_grad():
         for parameter in [*decoder.parameters(), *embedding.parameters()]:
             parameter.add_(0.5 * torch.randn_like(parameter))
     x_MS = torch.randn(M, S, num_features) if num_features else torch.randint(VOCABULARY_SIZE, (M, S))
-    start = RNNState(*(torch.randn(2, M, H, requires_grad=True) for _ in range(2)))
+    start = RNNState(*(torch.randn_like(part).requires_grad_() for part in decoder.cell.initial_state(M)))
     sampling = Sampling(torch.rand(M, S) < 0.5, torch.rand(M, S))
     sampling.is_true_MS[:3] = torch.tensor([[True], [False], [True]])
     dropconnect_mask_OF = head.draw_dropconnect_mask(torch.Generator().manual_seed(1))

@@ -6,7 +6,6 @@ import torch
 from auxrnn import bptt
 from auxrnn.bptt import GradientWindow
 from auxrnn.kernels import gated as kernel
-from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState, StateQuery
 from stacks import assert_near
@@ -29,8 +28,8 @@ def num_layers(request):
 
 
 @pytest.fixture(params=EMBEDDINGS)
-def encoder(request, num_layers):
-    encoder = Encoder(EMBEDDINGS[request.param](), cell=LSTM(E, hidden_size=H, num_layers=num_layers))
+def encoder(request, kind, num_layers):
+    encoder = Encoder(EMBEDDINGS[request.param](), cell=kind(E, hidden_size=H, num_layers=num_layers))
     with torch.no_grad():
         for parameter in encoder.parameters():
             parameter.add_(0.4 * torch.randn_like(parameter))
@@ -46,8 +45,8 @@ def x_BT(encoder):
 
 
 @pytest.fixture
-def start(num_layers):
-    return RNNState(*(torch.randn(num_layers, B, H, requires_grad=True) for _ in range(2)))
+def start(encoder):
+    return RNNState(*(torch.randn_like(part).requires_grad_() for part in encoder.initial_state(B)))
 
 
 def assert_same_on_torch(on_torch, read, sources):
@@ -120,9 +119,9 @@ def test_the_kernel_takes_single_precision_on_the_cpu_and_nothing_else(best_buil
 
 
 @pytest.mark.parametrize(("dtype", "device"), [(torch.float64, "cpu"), (torch.float32, "meta")])
-def test_other_precisions_and_devices_never_call_the_kernel(best_build, monkeypatch, dtype, device):
+def test_other_precisions_and_devices_never_call_the_kernel(best_build, kind, monkeypatch, dtype, device):
     monkeypatch.setattr("auxrnn.kernels.gated.forward", None)
-    encoder = Encoder(EMBEDDINGS["vectors"](), cell=LSTM(E, hidden_size=H, num_layers=2)).to(device, dtype)
+    encoder = Encoder(EMBEDDINGS["vectors"](), cell=kind(E, hidden_size=H, num_layers=2)).to(device, dtype)
     x_BTD = torch.zeros(B, T, 2, dtype=dtype, device=device)
     state = encoder(x_BTD, encoder.initial_state(B)).state
     assert (state.h_LBH.dtype, state.h_LBH.device.type) == (dtype, device)

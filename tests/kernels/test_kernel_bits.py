@@ -24,9 +24,9 @@ def read_with_gradients(work, num_threads=1):
 
 @pytest.mark.parametrize("is_token", [False, True])
 @pytest.mark.parametrize("is_late", [False, True])
-def test_no_result_depends_on_the_number_of_threads(build, is_token, is_late):
+def test_no_result_depends_on_the_number_of_threads(build, cell, is_token, is_late):
     assert SIZES.rows * SIZES.steps * SIZES.hidden**2 > WORTH_A_THREAD
-    work = draw_pass(SIZES, is_token=is_token, is_late=is_late)
+    work = draw_pass(SIZES, cell=cell, is_token=is_token, is_late=is_late)
     expected = read_with_gradients(work)
     for num_threads in (2, 3, 5):
         assert_same_bytes(read_with_gradients(work, num_threads), expected)
@@ -34,8 +34,8 @@ def test_no_result_depends_on_the_number_of_threads(build, is_token, is_late):
 
 @pytest.mark.parametrize("is_token", [False, True])
 @pytest.mark.parametrize("rows", [range(1), range(129, 130), range(20, 90), range(7, 24)])
-def test_a_row_does_not_depend_on_the_rows_beside_it(build, is_token, rows):
-    work = draw_pass(SIZES, is_token=is_token, is_late=True).to(torch.float32)
+def test_a_row_does_not_depend_on_the_rows_beside_it(build, cell, is_token, rows):
+    work = draw_pass(SIZES, cell=cell, is_token=is_token, is_late=True).to(torch.float32)
     some_B = torch.tensor(rows)
     everywhere = StateQuery(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.steps))
     together = work._replace(places=everywhere)
@@ -54,8 +54,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(build, is_token, rows):
 
 
 @pytest.mark.parametrize("is_token", [False, True])
-def test_reading_in_pieces_equals_reading_at_once(build, is_token):
-    work = draw_pass(SIZES._replace(steps=11), is_token=is_token)
+def test_reading_in_pieces_equals_reading_at_once(build, cell, is_token):
+    work = draw_pass(SIZES._replace(steps=11), cell=cell, is_token=is_token)
     row_B = torch.arange(SIZES.rows)
 
     def read_on(x_BT, state):
@@ -72,23 +72,23 @@ def test_reading_in_pieces_equals_reading_at_once(build, is_token):
 
 @pytest.mark.parametrize("wants_outputs", [False, True])
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_is_read_without_a_graph_equals_what_is_read_with_one(build, wants_outputs, is_late):
-    work = draw_pass(SIZES, is_late=is_late)
+def test_what_is_read_without_a_graph_equals_what_is_read_with_one(build, cell, wants_outputs, is_late):
+    work = draw_pass(SIZES, cell=cell, is_late=is_late)
     with_graph = work.to(torch.float32).read(wants_outputs=wants_outputs)
     assert with_graph[1].requires_grad
     assert_same_bytes(work.read(wants_outputs=wants_outputs), with_graph)
 
 
-def test_a_state_does_not_depend_on_what_else_is_asked_for(build):
-    work = draw_pass(SIZES, is_late=True)
+def test_a_state_does_not_depend_on_what_else_is_asked_for(build, cell):
+    work = draw_pass(SIZES, cell=cell, is_late=True)
     _, h_LPH, c_LPH = work.read(wants_outputs=True)
     few_P = torch.tensor([0, 17, 17, 59])
     few = work._replace(places=StateQuery(work.places.row_P[few_P], work.places.steps_P[few_P]))
     assert_same_bytes(few.read()[1:], [h_LPH[:, few_P], c_LPH[:, few_P]])
 
 
-def test_strides_of_what_comes_in_do_not_matter(build):
-    work = draw_pass(SIZES, is_late=True).to(torch.float32)
+def test_strides_of_what_comes_in_do_not_matter(build, cell):
+    work = draw_pass(SIZES, cell=cell, is_late=True).to(torch.float32)
     strided = work._replace(
         x_BT=work.x_BT.transpose(0, 1).contiguous().transpose(0, 1).repeat(1, 1, 2)[:, :, ::2],
         weights=[weight.t().contiguous().t() for weight in work.weights],

@@ -12,8 +12,8 @@ LAST = StateQuery(torch.arange(SIZES.rows), torch.full((SIZES.rows,), SIZES.step
 DENORMAL = 1e-40
 
 
-def test_what_is_not_a_number_spoils_its_own_row_and_later_steps_alone(build):
-    work = draw_pass(SIZES)._replace(places=LAST).to(torch.float32)
+def test_what_is_not_a_number_spoils_its_own_row_and_later_steps_alone(build, cell):
+    work = draw_pass(SIZES, cell=cell)._replace(places=LAST).to(torch.float32)
     x_BTI = work.x_BT.detach().clone()
     x_BTI[7, 2, 1] = torch.nan
     spoiled = work._replace(x_BT=x_BTI.requires_grad_())
@@ -29,8 +29,8 @@ def test_what_is_not_a_number_spoils_its_own_row_and_later_steps_alone(build):
     assert_same_bytes([actual[others_B]], [expected[others_B]])
 
 
-def test_what_is_not_a_number_in_an_idle_column_leaves_no_trace(build):
-    work = draw_pass(SIZES, is_late=True)._replace(places=LAST).to(torch.float32)
+def test_what_is_not_a_number_in_an_idle_column_leaves_no_trace(build, cell):
+    work = draw_pass(SIZES, cell=cell, is_late=True)._replace(places=LAST).to(torch.float32)
     is_idle_BT = torch.arange(SIZES.steps) < work.begin_B[:, None]
     x_BTI = work.x_BT.detach().masked_fill(is_idle_BT[:, :, None], torch.nan).requires_grad_()
     other = work._replace(x_BT=x_BTI)
@@ -45,9 +45,11 @@ def test_what_is_not_a_number_in_an_idle_column_leaves_no_trace(build):
     assert not grads[0][is_idle_BT].any()
 
 
+# Of a GRU, infinity may meet a reset gate that is shut; their product is no number in any arithmetic.
+@pytest.mark.parametrize("cell", ["lstm", "ur_lstm"])
 @pytest.mark.parametrize("hidden", [1, 11, 16, 33])
-def test_an_infinite_input_saturates_whatever_fills_the_vectors(build, hidden):
-    work = draw_pass(SIZES._replace(hidden=hidden, inputs=1))._replace(places=LAST).to(torch.float32)
+def test_an_infinite_input_saturates_whatever_fills_the_vectors(build, cell, hidden):
+    work = draw_pass(SIZES._replace(hidden=hidden, inputs=1), cell=cell)._replace(places=LAST).to(torch.float32)
     x_BTI = work.x_BT.detach().clone()
     x_BTI[7, 2], x_BTI[9, 4] = torch.inf, -torch.inf
     work = work._replace(x_BT=x_BTI)
@@ -57,8 +59,8 @@ def test_an_infinite_input_saturates_whatever_fills_the_vectors(build, hidden):
 
 
 @pytest.mark.parametrize("size", [1e4, 1e30])
-def test_huge_inputs_saturate(build, size):
-    drawn = draw_pass(SIZES)._replace(places=LAST)
+def test_huge_inputs_saturate(build, cell, size):
+    drawn = draw_pass(SIZES, cell=cell)._replace(places=LAST)
     work = drawn._replace(x_BT=size * drawn.x_BT).to(torch.float32)
     plain = work.to(torch.float64)
     results, expected = work.read(wants_outputs=True), read_plainly(plain)
@@ -71,9 +73,11 @@ def test_huge_inputs_saturate(build, size):
     torch.testing.assert_close(ours[0], theirs.float(), rtol=1e-4, atol=1e-5)
 
 
+# A GRU's are its outputs, between -1 and 1.
+@pytest.mark.parametrize("cell", ["lstm", "ur_lstm"])
 @pytest.mark.parametrize("value", [80.0, -80.0, 1e4, -1e4])
-def test_huge_cells_saturate(build, value):
-    drawn = draw_pass(SIZES)._replace(places=LAST)
+def test_huge_cells_saturate(build, cell, value):
+    drawn = draw_pass(SIZES, cell=cell)._replace(places=LAST)
     work = drawn._replace(start=drawn.start._replace(c_LBH=torch.full_like(drawn.start.c_LBH, value))).to(torch.float32)
     assert_near(work.read(wants_outputs=True), read_plainly(work.to(torch.float64)), relative=1e-5)
 
@@ -90,8 +94,8 @@ def flushes_denormals():
 
 
 @pytest.mark.parametrize("is_flushing", [False, True])
-def test_whether_tiny_numbers_count_is_left_as_it_was(build, is_flushing):
-    work = draw_pass(SIZES._replace(rows=130, hidden=40))._replace(places=LAST).to(torch.float32)
+def test_whether_tiny_numbers_count_is_left_as_it_was(build, cell, is_flushing):
+    work = draw_pass(SIZES._replace(rows=130, hidden=40), cell=cell)._replace(places=LAST).to(torch.float32)
     torch.set_flush_denormal(is_flushing)
     try:
         for num_threads in (1, 2):
@@ -104,8 +108,8 @@ def test_whether_tiny_numbers_count_is_left_as_it_was(build, is_flushing):
         torch.set_num_threads(1)
 
 
-def test_tiny_numbers_come_out_as_zeros_at_most(build):
-    drawn = draw_pass(SIZES)._replace(places=LAST)
+def test_tiny_numbers_come_out_as_zeros_at_most(build, cell):
+    drawn = draw_pass(SIZES, cell=cell)._replace(places=LAST)
     work = drawn._replace(x_BT=DENORMAL * drawn.x_BT).to(torch.float32)
     assert_near(work.read(wants_outputs=True), read_plainly(work.to(torch.float64)), relative=1e-5)
     results = work.read(wants_outputs=True)
@@ -113,9 +117,12 @@ def test_tiny_numbers_come_out_as_zeros_at_most(build):
     assert all(float(grad.abs().max()) < 1e-35 for grad in grads)
 
 
-def test_open_forget_gates_keep_a_cell_over_very_many_steps(build):
+@pytest.mark.parametrize(
+    ("cell", "biases"), [("lstm", [-30, 30, 1, 1]), ("gru", [1, 30, 1, 1]), ("ur_lstm", [1, 30, 1, 1])]
+)
+def test_open_gates_keep_a_cell_over_very_many_steps(build, cell, biases):
     sizes = Sizes(rows=1, steps=16_384, hidden=4, layers=1, inputs=1, places=0)
-    work = draw_pass(sizes)._replace(places=StateQuery(torch.tensor([0]), torch.tensor([sizes.steps])))
-    gate_4H = torch.tensor([-30.0, 30.0, 1.0, 1.0])[:, None].expand(4, sizes.hidden)
+    work = draw_pass(sizes, cell=cell)._replace(places=StateQuery(torch.tensor([0]), torch.tensor([sizes.steps])))
+    gate_4H = torch.tensor(biases, dtype=torch.float32)[:, None].expand(4, sizes.hidden)
     still = work._replace(weights=[*(torch.zeros_like(weight) for weight in work.weights[:2]), gate_4H.reshape(-1)])
     assert_near(still.read()[2:], [still.start.c_LBH], relative=1e-5)

@@ -11,9 +11,9 @@ from stacks import Sizes, draw_pass
 SIZES = Sizes(rows=5, steps=4, hidden=16, layers=2, inputs=3, places=6)
 
 
-def list_arguments(*, is_token=False, is_late=False, wants_outputs=True, is_fed=False, is_recording=True):
+def list_arguments(cell, *, is_token=False, is_late=False, wants_outputs=True, is_fed=False, is_recording=True):
     """Give the arguments of a forward pass; vectors are fed as they are predicted, of tokens the likeliest."""
-    work = draw_pass(SIZES, is_token=is_token, is_late=is_late)
+    work = draw_pass(SIZES, cell=cell, is_token=is_token, is_late=is_late)
     if is_recording:
         work = work.to(torch.float32)
     head, own, uniform = [], None, None
@@ -35,15 +35,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_forward_pass_is_a_proper_operation(best_build, case):
-    torch.library.opcheck(torch.ops.auxrnn.gated.default, list_arguments(**CASES[case]))
+def test_the_forward_pass_is_a_proper_operation(best_build, cell, case):
+    torch.library.opcheck(torch.ops.auxrnn.gated.default, list_arguments(cell, **CASES[case]))
 
 
 @pytest.mark.parametrize("wants_x", [False, True])
 @pytest.mark.parametrize("is_late", [False, True])
-def test_the_backward_pass_is_a_proper_operation(best_build, wants_x, is_late):
+def test_the_backward_pass_is_a_proper_operation(best_build, cell, wants_x, is_late):
     with torch.no_grad():
-        arguments = list_arguments(is_late=is_late)
+        arguments = list_arguments(cell, is_late=is_late)
         *results, _fed, saved = torch.ops.auxrnn.gated(*arguments)
         shared = [[weight.detach() for weight in one] if isinstance(one, list) else one for one in arguments[:8]]
         shared = [one.detach() if isinstance(one, torch.Tensor) else one for one in shared]
@@ -74,7 +74,7 @@ def test_memory_is_taken_for_the_way_back_only_while_gradients_are_recorded(best
             taught.read()
         taught.read()
     assert count.sizes[:2] == [0, 0]
-    # The four gates and the cell of each unit; 16 units are whole vectors in all builds.
+    # The four sums and the cell of each unit; 16 units are whole vectors in all builds.
     assert count.sizes[2:] == [5 * SIZES.rows * SIZES.steps * SIZES.layers * SIZES.hidden]
 
 

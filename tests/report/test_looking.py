@@ -23,6 +23,7 @@ from auxrnn.findings import find_steps, look_at, read_along, rebuild
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
 from auxrnn.models.cells.lstm import LSTM
+from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.decoder import Decoder, feed_vector
 from auxrnn.models.encoder import Encoder, Head, VectorEmbedding
@@ -73,7 +74,7 @@ def pages(folder):
 
 
 @pytest.mark.parametrize("readout", ["last", "mean"])
-@pytest.mark.parametrize("cell", [LSTM, GRU, IRNN, URNN])
+@pytest.mark.parametrize("cell", [LSTM, GRU, URLSTM, IRNN, URNN])
 def test_reading_along_gives_what_reading_each_part_alone_gives(cell, readout):
     torch.manual_seed(0)
     encoder = Encoder(VectorEmbedding(2, embedding_size=3), cell=cell(3, hidden_size=5, num_layers=2))

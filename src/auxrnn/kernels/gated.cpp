@@ -18,7 +18,9 @@
 
 #include "backward.h"
 #include "blocks.h"
+#include "cells/gru.h"
 #include "cells/lstm.h"
+#include "cells/ur_lstm.h"
 #include "forward.h"
 #include "threads.h"
 #include "weights.h"
@@ -129,6 +131,8 @@ constexpr Kind KIND = {Cell::NAME, lay_out<Cell>, run_forward<Cell>, run_backwar
 // One line a cell.
 constexpr const Kind *KINDS[] = {
     &KIND<Lstm>,
+    &KIND<Gru>,
+    &KIND<UrLstm>,
 };
 
 const Kind &find_kind(const AuxrnnForward &call) {

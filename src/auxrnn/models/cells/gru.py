@@ -4,28 +4,27 @@ Gates stand in torch's order: reset, update, new. An update gate of 1 keeps the 
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from auxrnn.config import GateInit
-from auxrnn.models.cells.recurrence import LayerInput, LayerRun, Recurrence, draw_gate_bias, run_torch
+from auxrnn.models.cells.gated import Gated
+from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, draw_gate_bias, run_torch
 
 
-class GRU(Recurrence):
+class GRU(Gated):
     """A stack of GRU layers with Glorot-uniform weights and zero biases.
 
     `bias` is added on the side of the input, `bias_hh` on the side of the state. They differ for the new gate only,
     where the reset gate scales the second; both are complete, so that parameters are those of `nn.GRU`.
     """
 
+    cell_name = "gru"
+    gates = 3
+    has_cells = False
+
     def __init__(self, input_size: int, *, hidden_size: int, num_layers: int) -> None:
-        super().__init__(hidden_size=hidden_size, num_layers=num_layers)
-        sizes = [input_size] + [hidden_size] * (num_layers - 1)
-        self.weight_ih = nn.ParameterList(torch.empty(3 * hidden_size, size) for size in sizes)
-        self.weight_hh = nn.ParameterList(torch.empty(3 * hidden_size, hidden_size) for _ in sizes)
-        self.bias = nn.ParameterList(torch.zeros(3 * hidden_size) for _ in sizes)
-        self.bias_hh = nn.ParameterList(torch.zeros(3 * hidden_size) for _ in sizes)
-        for weight in [*self.weight_ih, *self.weight_hh]:
-            nn.init.xavier_uniform_(weight)
+        super().__init__(input_size, hidden_size=hidden_size, num_layers=num_layers)
+        self.bias_hh = nn.ParameterList(torch.zeros(3 * hidden_size) for _ in range(num_layers))
 
     def initialize_gates(self, gate_init: GateInit, *, longest: int) -> None:
         """Set the biases of the update gates."""
@@ -37,3 +36,11 @@ class GRU(Recurrence):
         """Run torch's GRU."""
         # With the update gate wide open a state h becomes (h - new) * 1 + new, and zeros stay exactly zeros.
         return run_torch(torch.gru, inputs, self.weight_hh[layer], self.bias_hh[layer], idle_gates=(0, 1, 0))
+
+    def kernel_layer(self, layer: int, input_map: InputMap) -> tuple[Tensor, Tensor, Tensor]:
+        """Return weights for four sums: of the new gate, what comes from the input stands apart from the state's."""
+        size, (weight_GI, bias_G), bias_hh_G = self.hidden_size, input_map, self.bias_hh[layer]
+        gates_HH, new_HH = self.weight_hh[layer].split([2 * size, size])
+        zeros_HI, zeros_HH = weight_GI.new_zeros(size, weight_GI.shape[1]), torch.zeros_like(new_HH)
+        bias_4H = torch.cat([bias_G[: 2 * size] + bias_hh_G[: 2 * size], bias_G[2 * size :], bias_hh_G[2 * size :]])
+        return torch.cat([weight_GI, zeros_HI]), torch.cat([gates_HH, zeros_HH, new_HH]), bias_4H

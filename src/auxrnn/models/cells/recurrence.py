@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -213,6 +214,23 @@ def run_torch(
     options = True, 1, 0.0, torch.is_grad_enabled(), False, True
     h_BTH, *last = function(x_BTI, start if has_cells else start[0], weights, *options)
     return LayerRun(h_BTH, last[0][0], last[1][0] if has_cells else c_BK)
+
+
+def run_steps(step: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]], inputs: LayerInput) -> LayerRun:
+    """Run a layer step by step: `step` turns a mapped input, the output and the cells into the next two."""
+    x_BTI, (weight_GI, bias_G), h_BH, c_BK, idle_BT = inputs
+    if idle_BT is not None:
+        # What is not read may be anything, and an overflow times a gradient of zero is not zero.
+        x_BTI = x_BTI.masked_fill(idle_BT[:, :, None], 0)
+    outputs = []
+    for column, input_BG in enumerate(F.linear(x_BTI, weight_GI, bias_G).unbind(1)):
+        state = step(input_BG, h_BH, c_BK)
+        if idle_BT is not None:
+            is_idle_B1 = idle_BT[:, column, None]
+            state = torch.where(is_idle_B1, h_BH, state[0]), torch.where(is_idle_B1, c_BK, state[1])
+        h_BH, c_BK = state
+        outputs.append(h_BH)
+    return LayerRun(torch.stack(outputs, dim=1), h_BH, c_BK)
 
 
 def find_idle(

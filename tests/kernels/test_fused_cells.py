@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks import Sizes, assert_near, draw_pass, gradients, read_plainly
+from stacks import PLAIN_STEPS, Sizes, assert_near, draw_pass, gradients, read_plainly
 
 # What item 7 of the issue promises, relative to a tensor's largest magnitude.
 VALUE_TOLERANCE, GRADIENT_TOLERANCE = 1e-5, 1e-4
@@ -23,8 +23,9 @@ SIZES = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(
+    cell=st.sampled_from(sorted(PLAIN_STEPS)),
     sizes=SIZES,
     is_token=st.booleans(),
     is_late=st.booleans(),
@@ -34,9 +35,9 @@ SIZES = st.builds(
     seed=st.integers(0, 2**31),
 )
 def test_values_and_gradients_equal_the_plain_recurrence(
-    build, sizes, *, is_token, is_late, wants_outputs, enters, num_threads, seed
+    build, cell, sizes, *, is_token, is_late, wants_outputs, enters, num_threads, seed
 ):
-    drawn = draw_pass(sizes, is_token=is_token, is_late=is_late, seed=seed)
+    drawn = draw_pass(sizes, cell=cell, is_token=is_token, is_late=is_late, seed=seed)
     plain, fused = drawn.to(torch.float64), drawn.to(torch.float32)
     expected = read_plainly(plain)
     torch.set_num_threads(num_threads)
