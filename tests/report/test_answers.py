@@ -40,7 +40,7 @@ def test_counts_are_written_where_there_is_room_and_nothing_for_none():
 
 
 def test_the_reliability_curve_has_a_second_one_where_there_is_a_temperature():
-    for before, expected in ((None, ["perfect", "answers"]), (BINS, ["perfect", "without it", "with its temperature"])):
+    for before, expected in ((None, ["perfect", "answers"]), (BINS, ["perfect", "as trained", "with the temperature"])):
         (axes,) = reliability_figure(BINS, width=370.0, before=before).axes
         assert axes.get_legend_handles_labels()[1] == expected
         assert axes.lines[-1].get_xydata() == pytest.approx(np.array([[35, 20], [80, 70], [97, 90]]))

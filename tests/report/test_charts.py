@@ -152,6 +152,22 @@ def test_what_the_lines_are_is_called_ours_only_beside_the_paper_s():
     assert "ours: mean and range over seeds" in legend_of(draw(TWO_PANELS, WIDE))
 
 
+def test_a_single_point_is_marked_and_stands_alone_on_its_axis():
+    line = Line("one", (Point(5.0, 2.0, 2.0, 2.0),))
+    many = Line("many", tuple(Point(float(x), 1.0, 1.0, 1.0) for x in range(30)))
+    axes = chart_figure(LineChart("Title", "updates", "y", (line,)), width=WIDE).axes[0]
+    assert axes.get_xticks().tolist() == [5.0]
+    axes = chart_figure(LineChart("Title", "updates", "y", (line, many)), width=WIDE).axes[0]
+    assert {drawn.get_marker() for drawn in axes.lines} == {MARKS[0], ""}
+
+
+@pytest.mark.parametrize(("xs", "ticks"), [((0.0, 1.0, 2.0), [0.0, 1.0, 2.0]), ((0.0, 0.5, 1.0), [0.0, 0.2, 0.4])])
+def test_counts_are_marked_at_whole_numbers_and_minutes_also_between(xs, ticks):
+    line = Line("line", tuple(Point(x, 1.0, 1.0, 1.0) for x in xs))
+    axes = chart_figure(LineChart("Title", "x", "y", (line,)), width=WIDE).axes[0]
+    assert [tick for tick in axes.get_xticks() if tick >= 0][:3] == pytest.approx(ticks)
+
+
 def test_guessing_is_drawn_among_our_numbers_only():
     ours, paper = draw(TWO_PANELS, WIDE).axes[:2]
     assert len(lines_through(ours, [25, 25])) == 1

@@ -157,8 +157,12 @@ def test_a_network_that_reads_whole_sequences_has_no_course(folder):
 
 def test_the_turn_is_where_nine_tenths_of_the_gain_are_reached():
     course = Course({10: 20.0, 20: 30.0, 30: 91.0, 40: 100.0}, 40)
-    assert course.find_turn() == 40
-    assert course._replace(accuracy={10: 20.0, 20: 30.0, 30: 92.0, 40: 100.0}).find_turn() == 30
+    assert course.find_turn(50) == 40
+    assert course._replace(accuracy={10: 20.0, 20: 30.0, 30: 92.0, 40: 100.0}).find_turn(50) == 30
+    for accuracy in ({10: 20.0, 40: 20.0}, {10: 20.0, 40: 10.0}, {10: 20.0, 40: 28.0}):
+        assert course._replace(accuracy=accuracy).find_turn(50) is None
+    # On more sequences the same gain is more than chance.
+    assert course._replace(accuracy={10: 20.0, 40: 28.0}).find_turn(500) == 40
     assert course.describe(30) == "step 30 of 40"
     assert course._replace(num_steps=None).describe(30.0) == "30 % of the sequence"
 
@@ -187,6 +191,15 @@ def test_a_browser_shows_the_page_without_complaint_network_or_overflow(pages, t
         found = visit(pages(name), width=width, folder=tmp_path)
         assert (found.messages, found.resources, found.wide) == ([], [], [])
         assert found.scroll <= width
+
+
+def test_the_page_of_a_run_that_saw_no_labels_says_what_its_answers_are(pages, folder, tmp_path):
+    train(tmp_path / "run", *RECONSTRUCT, "--train-steps", "0")
+    assert call("show", tmp_path / "run", "--out", tmp_path / "page.html").code == 0
+    note = "This run was pretrained without labels only."
+    assert note in (tmp_path / "page.html").read_text()
+    assert note not in pages("digits").read_text()
+    assert "At no place is it clearly better than at the first one." in (tmp_path / "page.html").read_text()
 
 
 def test_a_large_split_is_read_in_part_and_the_page_says_so(folder, tmp_path, monkeypatch):
@@ -234,7 +247,10 @@ def test_rebuilt_series_lie_at_their_steps_with_their_gaps_left_open(
         assert segment.anchor == end + (joined if order == "reversed" else 0)
     errors = np.concatenate([np.square(segment.true - segment.rebuilt) for segment in remembered.shown])
     assert remembered.scores[0] == pytest.approx(np.nanmean(errors), rel=1e-5)
-    assert len(draw_segments(remembered.shown, width=370.0).axes) == 4
+    figure = draw_segments(remembered.shown, width=370.0)
+    assert len(figure.axes) == 4
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["true 1", "rebuilt 1", "true 2", "rebuilt 2", "anchor"]
 
 
 def test_rebuilt_integers_are_spelled_at_their_steps(tmp_path):
@@ -255,6 +271,7 @@ def test_rebuilt_integers_are_spelled_at_their_steps(tmp_path):
     assert call("show", tmp_path / "run", "--out", tmp_path / "page.html").code == 0
     text = (tmp_path / "page.html").read_text()
     assert "% of the integers are right" in text
+    assert f"<h3>Class {remembered.shown[0].title}, rebuilt at step" in text
     assert f"<pre>{' '.join(remembered.shown[0].true)} " in text
 
 

@@ -108,8 +108,8 @@ def draw_reliability(figure: Figure | SubFigure, bins: Bins, before: Bins | None
     """Fill a figure with how often answers of each probability are right; larger marks stand for more answers."""
     axes = figure.subplots()
     axes.plot([0, 100], [0, 100], color=theme.color("muted"), linewidth=1.4, linestyle=DASHES, label="perfect")
-    name = "answers" if before is None else "with its temperature"
-    curves = [(bins, "series-3", "o", name)] + ([] if before is None else [(before, "series-2", "s", "without it")])
+    name = "answers" if before is None else "with the temperature"
+    curves = [(bins, "series-3", "o", name)] + ([] if before is None else [(before, "series-2", "s", "as trained")])
     for points, color, mark, label in reversed(curves):
         if points:
             count, x, y = np.array(points, dtype=float).T
@@ -119,7 +119,7 @@ def draw_reliability(figure: Figure | SubFigure, bins: Bins, before: Bins | None
             )
     axes.set(xlim=(0, 102), ylim=(0, 102), title="Right answers in percent", aspect="equal", anchor="N")
     axes.set_xlabel("probability of the answer in percent; larger: more answers", size="small")
-    axes.legend(loc="upper left")
+    axes.legend(loc="best")
 
 
 def _shorten_all(names: Sequence[str], width: float) -> list[str]:

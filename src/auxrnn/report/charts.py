@@ -124,7 +124,9 @@ def _draw_line(ours: Axes, paper: Axes, chart: LineChart, *, place: int, line: L
     if line.ours:
         x, y, low, high = zip(*line.ours, strict=True)
         label = f"{line.title}: {describe_number(_end(chart, line))}"
-        ours.plot(x, y, marker=mark if is_marked else "", markersize=6, color=color, zorder=3, label=label)
+        # One point, or two beside each other, would not be seen without marks.
+        has_mark = is_marked or len(line.ours) <= 2
+        ours.plot(x, y, marker=mark if has_mark else "", markersize=6, color=color, zorder=3, label=label)
         if not is_marked:
             ours.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
         elif low != high:
@@ -175,7 +177,11 @@ def _finish_panel(axes: Axes, chart: LineChart, *, is_ours: bool) -> None:
 
 def _scale_axes(axes: Axes, chart: LineChart, xs: Sequence[float]) -> None:
     most_ticks = max(4, int(axes.bbox.width // 75))
-    axes.xaxis.set_major_locator(MaxNLocator(most_ticks, integer=True, steps=[1, 2, 2.5, 5, 10]))
+    # Counts are marked at whole numbers; minutes need not be.
+    is_whole = all(x.is_integer() for x in xs)
+    axes.xaxis.set_major_locator(MaxNLocator(most_ticks, integer=is_whole, steps=[1, 2, 2.5, 5, 10]))
+    if len(xs) == 1:
+        axes.set_xticks(xs)
     if chart.is_log or chart.is_log_x:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(xs, nbins=most_ticks))

@@ -19,7 +19,7 @@ from auxrnn.report.answers import Bins, confusion_figure, reliability_figure
 from auxrnn.report.charts import NARROW_BELOW, add_legend, new_figure
 from auxrnn.report.pages import load_template
 from auxrnn.report.records import Reconstructions
-from auxrnn.report.results import Line, LineChart, Picture, find_interval, make_point
+from auxrnn.report.results import Line, LineChart, Picture, describe_number, find_interval, make_point
 
 Events = Sequence[Mapping[str, Any]]
 CURVES = {
@@ -70,9 +70,14 @@ class Course(NamedTuple):
     num_steps: int | None
     """Length of the sequences; None if they differ."""
 
-    def find_turn(self) -> int | float:
-        """Return where nine tenths of what is gained from the first place to the best one are reached."""
+    def find_turn(self, num_examples: int) -> int | float | None:
+        """Return where nine tenths of what is gained from the first place to the best one are reached.
+
+        None if the best of so many sequences may be no more than chance.
+        """
         first, best = next(iter(self.accuracy.values())), max(self.accuracy.values())
+        if best <= find_interval(first / 100 * num_examples, num_examples)[1]:
+            return None
         return next(x for x, value in self.accuracy.items() if value >= first + 0.9 * (best - first))
 
     def describe(self, place: int | float) -> str:
@@ -153,6 +158,8 @@ def write_run_page(path: Path, *, found: Findings, command: str) -> Path:
         differences=find_differences(config),
         curves=make_curves(found.events, num_classes=len(shown.names)),
         pictures=pictures,
+        num_channels=np.shape(remembered.shown[0].true)[-1] if remembered else 0,
+        most_channels=MOST_CHANNELS,
     )
     write_aside(path, text)
     return path
@@ -222,8 +229,9 @@ def draw_segments(shown: Sequence[ShownSegment], *, width: float) -> Figure:
     grid = figure.subplots(num_rows, num_columns, squeeze=False, sharey=True).ravel()
     for axes, segment in zip(grid, drawn, strict=False):
         steps = np.arange(len(segment.true)) + segment.first
-        for channel in range(min(MOST_CHANNELS, np.shape(segment.true)[1])):
-            color, name = theme.color(theme.series(channel + 2)), f" {channel + 1}" if channel else ""
+        num_channels = np.shape(segment.true)[1]
+        for channel in range(min(MOST_CHANNELS, num_channels)):
+            color, name = theme.color(theme.series(channel + 2)), f" {channel + 1}" if num_channels > 1 else ""
             true, rebuilt = (np.asarray(part)[:, channel] for part in (segment.true, segment.rebuilt))
             # A value between two gaps is on no line.
             mark = "o" if np.isnan(true).any() else None
@@ -231,6 +239,7 @@ def draw_segments(shown: Sequence[ShownSegment], *, width: float) -> Figure:
             axes.plot(steps, rebuilt, color=color, linewidth=1.4, label=f"rebuilt{name}")
         axes.axvline(segment.anchor, color=theme.color("mark"), linewidth=1.2, label="anchor")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.xaxis.set_major_formatter(lambda value, _: describe_number(float(value)))
         axes.set_title(segment.title[:40], color=theme.color("ink"), size="small", pad=4)
     for axes in grid[len(drawn) :]:
         axes.set_axis_off()
