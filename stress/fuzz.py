@@ -1,4 +1,4 @@
-"""Feed changed and made-up inputs to every reader, config, flag, stream and weight file, in this process.
+"""Feed changed and made-up inputs to every reader, estimator, config, flag, stream and weight file, in this process.
 
 A failure is an exception other than the project's own `UsageError` and `RunError` (on the command line: a traceback),
 more than ten seconds, an answer that is not finite, or a message that is longer than one line, holds control characters
@@ -29,6 +29,7 @@ import torch
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import CACHE_DIR_VARIABLE
 from stress.command_targets import command_targets
+from stress.estimator_targets import estimator_targets
 from stress.progress import Report
 from stress.reader_targets import reader_targets
 from stress.targets import MistakeError, Target, Targets, check_sentence
@@ -85,7 +86,7 @@ def _targets_in_memory() -> Iterator[Targets]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a new folder in it
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         os.environ[CACHE_DIR_VARIABLE] = f"{folder}/cache"
-        yield {**reader_targets(Path(folder)), **command_targets(Path(folder))}
+        yield {**reader_targets(Path(folder)), **estimator_targets(), **command_targets(Path(folder))}
 
 
 def _run_target(name: str, target: Target, total: int, report: Report, *, deadline: float | None, before: int) -> int:

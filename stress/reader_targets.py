@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import soundfile
 from PIL import Image
@@ -84,6 +85,7 @@ NUMBER_SEEDS = [
     LONG,
     WIDE,
     "2.0e+00\t1\t2\n1.0e+00\t3\t4\n",
+    WIDE.replace("1,1,2,3", "1,?,NaN,3"),
     LONG.replace("2024-01-01T00:00:01", "1.5"),
     WIDE.replace(",", ";"),
 ]
@@ -128,6 +130,7 @@ def reader_targets(folder: Path) -> Targets:
             partial(_read_folder, folder / "files"),
         ),
         "parquet": Target(40_000, *tables(".parquet", [_make_parquet()])),
+        "number_columns": Target(10_000, *tables(".numbers.parquet", _make_number_columns())),
         "npy": Target(
             70_000, partial(mutate, seeds=arrays, tokens=HEADER_TOKENS), partial(_read, folder / "arrays/x.npy")
         ),
@@ -362,6 +365,15 @@ def _make_parquet() -> bytes:
     file = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"text": texts, "label": labels, "numbers": [[1.5]] * len(texts)}), file)
     return file.getvalue()
+
+
+def _make_number_columns() -> list[bytes]:
+    files = []
+    for text in (LONG.replace("2024-01-01T00:00:01", "1.5"), WIDE):
+        file = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(io.BytesIO(text.encode())), file)
+        files.append(file.getvalue())
+    return files
 
 
 def _to_npy(array: np.ndarray) -> bytes:

@@ -323,6 +323,8 @@ def test_scikit_learn_is_told_whether_gaps_are_allowed(missing, is_allowed):
         ([np.zeros(3), [1.0, np.inf]], [0, 1], {}, r"X\[1\] has an infinite number at step 1; give finite"),
         ([np.zeros(3), np.zeros((4, 2))], [0, 1], {}, "different numbers of features"),
         ([np.zeros(3), np.zeros(0)], [0, 1], {}, r"X\[1\] is of shape \[0\]"),
+        (np.zeros((4, 0, 2)), [0, 1, 0, 1], {}, r"X is of shape \[4, 0, 2\]; every example needs a step and a feature"),
+        (np.zeros((4, 3, 0)), [0, 1, 0, 1], {}, r"X is of shape \[4, 3, 0\]"),
         ([np.zeros(3), ["a", "b"]], [0, 1], {}, r"X\[1\] is no array of numbers"),
         (np.full((4, 5), np.nan), [0, 1, 0, 1], {"missing": "refuse"}, r"X\[0\] has NaN at step 0"),
         (np.full((4, 5), np.inf), [0, 1, 0, 1], {}, "contains infinity"),

@@ -266,6 +266,8 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             if x_NT.ndim not in (2, 3):
                 takes = "it takes [examples, steps] or [examples, steps, features]"
                 raise ValueError(f"X has {x_NT.ndim} dimensions; {takes}")
+            if not x_NT.size:
+                raise ValueError(f"X is of shape {list(x_NT.shape)}; every example needs a step and a feature")
             x_NTD = x_NT if x_NT.ndim == 3 else x_NT[:, :, None]
             value_K, length_N = x_NTD.reshape(-1, x_NTD.shape[2]), [x_NTD.shape[1]] * len(x_NTD)
         if not is_first and value_K.shape[1] != (fitted := count_values(self.run_.card.format)):
