@@ -99,6 +99,26 @@ def test_small_sets_have_small_batches_and_what_is_given_stays():
     assert choose(9, pretrain_epochs=1.0, train_epochs=2.0, num_examples=128)["sampling_steps"] == 24
 
 
+@pytest.mark.parametrize(
+    ("given", "pretrain_steps"),
+    [
+        ({"train_steps": 10}, 5),
+        ({"train_steps": 1}, 1),
+        ({"train_steps": 5000}, 500),
+        ({"train_epochs": 2.0}, 8),
+        ({"train_steps": 10, "pretrain_steps": 500}, 500),
+        ({"train_steps": 10, "pretrain_steps": 0}, 0),
+        ({"train_steps": 0}, 500),
+        ({"train_steps": 10, "objective": "none"}, None),
+    ],
+)
+def test_a_short_training_has_a_short_pretraining(given, pretrain_steps):
+    chosen = choose(40, num_examples=128, **given)
+    assert chosen["pretrain_steps"] == pretrain_steps
+    train_steps = 16 if "train_epochs" in given else given["train_steps"]
+    assert chosen["sampling_steps"] == (pretrain_steps or 0) + train_steps
+
+
 def test_a_budget_is_written_down_as_values_alone(planned):
     folder, result = planned
     config = saved.read_config(folder)

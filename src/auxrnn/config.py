@@ -257,8 +257,8 @@ class ScheduleConfig:
     """How long each phase lasts and how it learns."""
 
     pretrain_steps: int | None = None
-    """Updates on the auxiliary loss alone (default: planned from the minutes; 500 if another length is given; 0 without
-    an objective)."""
+    """Updates on the auxiliary loss alone (default: planned from the minutes; if another length is given, half as many
+    as with labels, at most 500; 0 without an objective)."""
     pretrain_epochs: float | None = None
     """The same in passes over the training data (with --config paper 100)."""
     train_steps: int | None = None

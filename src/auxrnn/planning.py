@@ -83,11 +83,16 @@ def choose_sizes(config: RunConfig, spec: InputSpec, *, num_labeled: int, num_ex
     }
     values = flatten(config)
     config = change(config, **{name: value for name, value in chosen.items() if values[name] == "auto"})
+    size: int = decided(config.schedule.batch_size)
+    labeled, every = (math.ceil(count / size) for count in (num_labeled, num_examples))
+    num_steps = [phase.num_steps for phase in build_phases(config, labeled, pretrain_steps_per_epoch=every)]
+    is_open = (config.schedule.pretrain_steps, config.schedule.pretrain_epochs) == (None, None)
+    if is_open and config.loss.objective != "none":
+        # Who asks for a few updates with labels wants a quick run.
+        num_steps[0] = min([num_steps[0], *(math.ceil(steps / 2) for steps in num_steps[1:])])
+        config = change(config, pretrain_steps=num_steps[0])
     if config.loss.sampling_steps == "auto":
-        size: int = decided(config.schedule.batch_size)
-        labeled, every = (math.ceil(count / size) for count in (num_labeled, num_examples))
-        phases = build_phases(config, labeled, pretrain_steps_per_epoch=every)
-        config = change(config, sampling_steps=sum(phase.num_steps for phase in phases))
+        config = change(config, sampling_steps=sum(num_steps))
     return config
 
 
