@@ -2,9 +2,11 @@
 
 import time
 
+import numpy as np
 import pytest
 import torch
 
+from auxrnn.data.sequences import Batches, Encoding, Flat, Split
 from auxrnn.structs import SequenceBatch
 from auxrnn.training import cost
 
@@ -48,6 +50,20 @@ def test_a_step_that_is_slow_row_by_row_is_tried_on_one_row_alone(monkeypatch):
     use = Sleeper()
     cost._time_rows(use, make_batch(64))
     assert set(use.sizes) == {1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_batch_of_average_size_stands_for_all_of_an_epoch(seed):
+    rng = np.random.default_rng(seed)
+    sequences = [rng.standard_normal((length, 1)).astype(np.float32) for length in rng.integers(10, 200, 17)]
+    flat = Flat(np.concatenate(sequences), np.cumsum([0, *map(len, sequences)]))
+    batches = Batches(Split(flat, np.arange(17), np.zeros(17, int), Encoding(np.array)), batch_size=4, seed=seed)
+    sizes = [batches.at(step, phase="train").x_BT[..., 0].numel() for step in range(batches.steps_per_epoch)]
+    batch, scale = batches.find_typical("train")
+    assert batch.x_BT[..., 0].numel() * scale == pytest.approx(np.mean(sizes))
+    # The fifth batch of an epoch has a single row, and comes anywhere in it.
+    assert len(batch.label_B) == 4
+    assert min(sizes) < batch.x_BT[..., 0].numel() < max(sizes)
 
 
 def test_the_last_steps_of_a_batch_begin_where_its_rows_do():

@@ -201,9 +201,15 @@ class Batches:
         epoch, index = divmod(step, self.steps_per_epoch)
         return to_batch(self.split.select(self._shuffled(phase, epoch)[index]))
 
-    def average_columns(self, phase: str) -> float:
-        """Return the mean number of columns of the batches of an epoch, including padding."""
-        return float(np.mean([self._length_N[index_B].max() for index_B in self._shuffled(phase, 0)]))
+    def find_typical(self, phase: str) -> tuple[SequenceBatch, float]:
+        """Return the batch whose size is nearest to the mean of an epoch, and that mean as a multiple of its size.
+
+        The size is rows times columns, padding included: one batch may be small, and lengths may differ much.
+        """
+        size_M = [len(index_B) * int(self._length_N[index_B].max()) for index_B in self._shuffled(phase, 0)]
+        mean = float(np.mean(size_M))
+        nearest = int(np.argmin(np.abs(np.array(size_M) - mean)))
+        return self.at(nearest, phase=phase), mean / size_M[nearest]
 
     def _shuffled(self, phase: str, epoch: int) -> list[Index]:
         """Return the batches of an epoch; those of the last epoch are remembered."""

@@ -59,13 +59,12 @@ def estimate_time(session: Session) -> Estimate:
 
 
 def time_step(session: Session, phase: Phase, *, total_step: int, most_rows: int | None = None) -> float:
-    """Return the least seconds of an update with a batch of average length, tried on `most_rows` of it at most."""
-    batches = session.batches_of(phase)
-    batch = batches.at(0, phase=phase.name).to(session.network.device)
-    probability = session.true_probability(total_step)
+    """Return the least seconds of an update with a batch of average size, tried on `most_rows` of it at most."""
+    typical, scale = session.batches_of(phase).find_typical(phase.name)
+    batch, probability = typical.to(session.network.device), session.true_probability(total_step)
     with _on_trial(session.network):
         seconds = _time_rows(lambda rows: _update(session, phase, rows, true_probability=probability), batch, most_rows)
-    return seconds * batches.average_columns(phase.name) / batch.x_BT.shape[1]
+    return seconds * scale
 
 
 def time_evaluation(session: Session) -> float:
