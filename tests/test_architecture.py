@@ -18,6 +18,7 @@ ALLOWED_BESIDE_BPTT = {
     "models/decoder.py": ({"no_grad"}, "scheduled sampling: predictions that are fed back carry no gradient"),
     "models/cells/lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "models/cells/gru.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
+    "models/cells/ur_lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/calibration.py": ({"requires_grad_", "enable_grad"}, "the slope of a loss in the temperature alone"),
