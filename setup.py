@@ -23,7 +23,7 @@ setup(
     ext_modules=[
         Extension(
             f"auxrnn.kernels._gated_{name}",
-            sources=["src/auxrnn/kernels/gated.cpp"],
+            sources=["src/auxrnn/kernels/gated.cpp", "src/auxrnn/kernels/scan.cpp"],
             depends=sorted(str(path) for path in Path("src/auxrnn/kernels").rglob("*.h")),
             extra_compile_args=[*FLAGS, *flags],
             extra_link_args=["-pthread"],

@@ -90,7 +90,7 @@ def make_series(num_rows=24, num_channels=2):
     return list(series), np.array(names)
 
 
-@pytest.mark.parametrize("model", ["lstm", "gru", "ur_lstm", "irnn", "urnn"])
+@pytest.mark.parametrize("model", ["lstm", "gru", "ur_lstm", "lru", "irnn", "urnn"])
 @pytest.mark.parametrize("objective", ["none", "reconstruct", "predict"])
 def test_every_recurrent_model_takes_every_objective_on_series_of_different_lengths(model, objective):
     series, names = make_series()

@@ -27,6 +27,7 @@ WORDS = {
     "lstm": [*RECURRENT, "--pretrain-steps", "2"],
     "gru": RECURRENT,
     "ur_lstm": RECURRENT,
+    "lru": RECURRENT,
     "irnn": RECURRENT,
     "urnn": RECURRENT,
     "transformer": [*ATTENTION, "--filter-size", "6"],
@@ -39,7 +40,7 @@ WORDS = {
 }
 CARRIERS = {
     f"{model} with {objective}": [model, *RECURRENT, *AUXILIARY, "--objective", objective]
-    for model in ("lstm", "gru", "ur_lstm", "irnn", "urnn")
+    for model in ("lstm", "gru", "ur_lstm", "lru", "irnn", "urnn")
     for objective in ("reconstruct", "predict")
 }
 SYSTEMS = {name: [name, *words] for name, words in WORDS.items()} | CARRIERS

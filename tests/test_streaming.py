@@ -19,6 +19,7 @@ from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError
 from auxrnn.kernels.library import find_kernel
 from auxrnn.models.cells.gru import GRU
+from auxrnn.models.cells.lru import LRU
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, Head, TokenEmbedding, VectorEmbedding
@@ -45,7 +46,7 @@ def make_input(kind):
         return make_network(TokenEmbedding(V, embedding_size=5), readout="mean"), torch.randint(V, (B, T))
     if kind == "words":
         return make_network(TokenEmbedding(LARGEST_TABLE + 1, embedding_size=5)), torch.randint(V, (B, T))
-    cell, x_BTD = {"GRU": GRU, "UR-LSTM": URLSTM}.get(kind, LSTM), torch.randn(B, T, D)
+    cell, x_BTD = {"GRU": GRU, "UR-LSTM": URLSTM, "LRU": LRU}.get(kind, LSTM), torch.randn(B, T, D)
     network = make_network(VectorEmbedding(D, embedding_size=5), num_layers=2, kind=cell)
     return (network.double(), x_BTD.double()) if kind == "double" else (network, x_BTD)
 
@@ -56,7 +57,7 @@ def read_at_once(network, x_BT):
         return network.logits(SequenceBatch(x_BT, label_B)).softmax(dim=1)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "double", "tokens", "words", "mean"])
+@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "LRU", "double", "tokens", "words", "mean"])
 @settings(max_examples=25)
 @given(cuts=st.sets(st.integers(1, T - 1)), seed=st.integers(0, 9))
 def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, cuts, seed):
@@ -77,7 +78,7 @@ def test_a_single_step_needs_no_axis_of_steps_and_may_be_an_array_or_a_list(kind
         assert torch.equal(Stream(network, B).step(step), expected_BC)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "double"])
+@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "LRU", "double"])
 def test_a_row_begins_anew_alone(kind):
     network, x_BT = make_input(kind)
     stream = Stream(network, B)

@@ -155,6 +155,10 @@ class ModelConfig:
     gate_init: GateInit = "forget-one"
     """Initial gate biases of the main network: forget-one (1 for the forget gate, 0 elsewhere), zero, chrono (memories
     of all lengths up to the longest sequence), or uniform (forget gates spread evenly between 0 and 1)."""
+    r_min: float = 0.9
+    """Smallest radius that the units of an lru start with: what they remember fades by it in each step."""
+    r_max: float = 0.999
+    """Largest radius that the units of an lru start with; nearer to 1 remembers for longer."""
     readout: Readout | Auto = "last"
     """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps.
     auto: compared on the validation split if there is a budget in minutes, else last."""
@@ -163,7 +167,8 @@ class ModelConfig:
         _check_bounds(self, 1, LARGEST_SIZE, "hidden_size")
         _check_bounds(self, 1, MOST_LAYERS, "num_layers", "decoder_layers")
         _check_bounds(self, 0, LARGEST_SIZE, "embedding_size", "head_size")
-        _check_part(self, "drop_connect")
+        _check_part(self, "drop_connect", "r_min")
+        _check(self, lambda radius: self.r_min < radius < 1, "above r_min and below 1", "r_max")
         preset = PRESETS[self.model]
         if self.embedding_size == 0 and preset.reads == "tokens" and "embedding_size" in preset.options:
             raise ValueError(f"embedding_size is 0; for {self.model} it must be at least 1")
@@ -171,14 +176,14 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineConfig:
-    """Sizes that only the models that read whole sequences have."""
+    """Sizes that only the models that read whole sequences have, and dropout."""
 
     num_heads: int = 4
     """Heads of attention (transformer, dmca)."""
     filter_size: int = 512
     """Hidden units of the feed-forward layers (transformer)."""
     dropout: float = 0.1
-    """Probability that an activation is dropped in a training step (transformer, dmca, char_cnn, conv_rnn)."""
+    """Probability that an activation is dropped in a training step (lru, transformer, dmca, char_cnn, conv_rnn)."""
     block_length: int = 256
     """Steps that attend together in local attention (dmca)."""
     block_reach: int = 128

@@ -6,6 +6,7 @@ import torch
 from auxrnn import bptt
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.lru import LRU
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import GRID, Recurrence
 from auxrnn.models.cells.ur_lstm import URLSTM
@@ -16,7 +17,8 @@ from auxrnn.structs import RNNState, StateQuery
 B, T, NUM_INPUTS, H = 4, 9, 3, 5
 LATE_B, EARLY_B = torch.tensor([0, 3, 8, 9]), torch.tensor([9, 4, 1, 0])
 MIDDLE = (torch.tensor([-4, 2, 5, 12]), torch.tensor([9, 6, 6, 3]))
-CELLS = [LSTM, GRU, URLSTM, IRNN, URNN]
+CELLS = [LSTM, GRU, URLSTM, LRU, IRNN, URNN]
+CELL_SIZES = {LSTM: H, URLSTM: H, LRU: 2 * H}
 # Single precision adds in another order when rows are grouped otherwise; double precision shows mistakes only.
 TOLERANCE = {torch.float32: 5e-5, torch.float64: 1e-11}
 
@@ -70,7 +72,7 @@ def test_it_is_a_recurrence_with_states_of_the_sizes_it_names(kind):
     run = cell(make_x(), cell.initial_state(B))
     assert run.h_BTH.shape == (B, T, cell.output_size)
     assert run.state.h_LBH.shape == (cell.num_layers, B, cell.output_size) == (3, B, 2 * H if kind is URNN else H)
-    assert run.state.c_LBH.shape == (3, B, H if kind in (LSTM, URLSTM) else 0)
+    assert run.state.c_LBH.shape == (3, B, CELL_SIZES.get(kind, 0))
     assert torch.equal(run.state.h_LBH[-1], run.h_BTH[:, -1])
 
 

@@ -22,6 +22,7 @@ from auxrnn.data.sequences import by_length, in_order
 from auxrnn.findings import find_steps, look_at, read_along, rebuild
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.lru import LRU
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.cells.urnn import URNN
@@ -74,7 +75,7 @@ def pages(folder):
 
 
 @pytest.mark.parametrize("readout", ["last", "mean"])
-@pytest.mark.parametrize("cell", [LSTM, GRU, URLSTM, IRNN, URNN])
+@pytest.mark.parametrize("cell", [LSTM, GRU, URLSTM, LRU, IRNN, URNN])
 def test_reading_along_gives_what_reading_each_part_alone_gives(cell, readout):
     torch.manual_seed(0)
     encoder = Encoder(VectorEmbedding(2, embedding_size=3), cell=cell(3, hidden_size=5, num_layers=2))

@@ -22,6 +22,7 @@
 #include "cells/lstm.h"
 #include "cells/ur_lstm.h"
 #include "forward.h"
+#include "scan.h"
 #include "threads.h"
 #include "weights.h"
 
@@ -217,6 +218,7 @@ int auxrnn_supports(const char *instruction_set) {
 }
 
 int64_t auxrnn_interface(void) {
-    return sizeof(AuxrnnForward) + 1000 * sizeof(AuxrnnBackward) + 1000000 * sizeof(AuxrnnHead);
+    return sizeof(AuxrnnForward) + 1000 * sizeof(AuxrnnBackward) + 1000000 * sizeof(AuxrnnHead) +
+           1000000000 * sizeof(AuxrnnScan);
 }
 }

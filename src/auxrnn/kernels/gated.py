@@ -181,7 +181,8 @@ def _backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     return (grad_x if wants_x else None, grad_weights, grad_h, grad_c, *[None] * 6, head, *[None] * 3)
 
 
-def _refuse_second_gradient(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+def refuse_second_gradient(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+    """Say that gradients of gradients need torch's own operations."""
     raise NotImplementedError("the fused cells have no second gradient; use double precision, or AUXRNN_KERNEL=none")
 
 
@@ -206,7 +207,7 @@ _OPERATIONS.impl("gated_backward", _gated_backward, "CPU")
 torch.library.register_fake("auxrnn::gated", _allocate_forward, lib=_OPERATIONS)
 torch.library.register_fake("auxrnn::gated_backward", _allocate_backward, lib=_OPERATIONS)
 torch.library.register_autograd("auxrnn::gated", _backward, setup_context=_save_for_backward, lib=_OPERATIONS)
-torch.library.register_autograd("auxrnn::gated_backward", _refuse_second_gradient, lib=_OPERATIONS)
+torch.library.register_autograd("auxrnn::gated_backward", refuse_second_gradient, lib=_OPERATIONS)
 
 
 def _check_shapes(

@@ -78,6 +78,15 @@ class BackwardCall(ctypes.Structure):
     )
 
 
+class ScanCall(ctypes.Structure):
+    """A linear recurrence over a batch: `AuxrnnScan`."""
+
+    _fields_ = (
+        *_fields(ctypes.c_int64, "rows steps units threads"),
+        *_fields(ctypes.c_void_p, "decay start idle"),
+    )
+
+
 class Kernel(NamedTuple):
     """A loaded build and the name of its instruction set."""
 
@@ -152,7 +161,8 @@ def _load_build(name: str) -> ctypes.CDLL | None:
 def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare the signatures to ctypes; refuse a build with another interface."""
     library.auxrnn_interface.restype = ctypes.c_int64
-    expected = ctypes.sizeof(ForwardCall) + 1000 * ctypes.sizeof(BackwardCall) + 1_000_000 * ctypes.sizeof(HeadPointers)
+    calls = (ForwardCall, BackwardCall, HeadPointers, ScanCall)
+    expected = sum(1000**place * ctypes.sizeof(call) for place, call in enumerate(calls))
     if library.auxrnn_interface() != expected:
         raise RunError("the compiled LSTM kernel is out of date; install auxrnn again to build it anew")
     library.auxrnn_supports.argtypes = [ctypes.c_char_p]
@@ -165,6 +175,8 @@ def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
     library.auxrnn_close.argtypes = [ctypes.c_void_p]
     library.auxrnn_close.restype = None
     library.auxrnn_push.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3 + [ctypes.c_void_p] * 3
+    library.auxrnn_scan.argtypes = [ctypes.POINTER(ScanCall)] + [ctypes.c_void_p] * 2
+    library.auxrnn_scan_backward.argtypes = [ctypes.POINTER(ScanCall)] + [ctypes.c_void_p] * 5
     return library
 
 

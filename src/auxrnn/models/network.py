@@ -3,6 +3,8 @@
 Here the supervised and the auxiliary loss meet (section 3.3).
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -85,26 +87,27 @@ class Network(nn.Module):
         Both share one pass over the batch, unless the readout is `mean`. `true_probability` is that of scheduled
         sampling. Outside of training nothing is dropped and no token sampled.
         """
-        segments, windows = None, []
-        if terms.is_auxiliary:
-            assert self.objective is not None, "an auxiliary loss needs an objective"
-            segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"))
-            windows.append(self.objective.gradient_window(batch, segments))
-        if terms.is_supervised and self.readout == "last":
-            windows.append(bptt.final_window(batch.x_BT, window=terms.supervised_window))
-        states = bptt.states_at(self.encoder, batch.x_BT, windows, first_B=batch.first_B) if windows else []
-        auxiliary = supervised = num_correct = None
         drawn = draws if is_training else None
-        if segments is not None and self.objective is not None:
-            auxiliary = self.objective.loss(
-                self.encoder, batch, segments, states[0], draws=drawn, true_probability=true_probability
-            )
-        if terms.is_supervised:
-            state = states[-1] if self.readout == "last" else None
-            logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
-            supervised, num_correct = classification_loss(
-                logits_BC, batch.label_B, smoothing=terms.label_smoothing, weight_B=batch.weight_B
-            )
+        with _dropping(self.encoder, drawn), _dropping(self.objective, drawn):
+            segments, windows = None, []
+            if terms.is_auxiliary:
+                assert self.objective is not None, "an auxiliary loss needs an objective"
+                segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"))
+                windows.append(self.objective.gradient_window(batch, segments))
+            if terms.is_supervised and self.readout == "last":
+                windows.append(bptt.final_window(batch.x_BT, window=terms.supervised_window))
+            states = bptt.states_at(self.encoder, batch.x_BT, windows, first_B=batch.first_B) if windows else []
+            auxiliary = supervised = num_correct = None
+            if segments is not None and self.objective is not None:
+                auxiliary = self.objective.loss(
+                    self.encoder, batch, segments, states[0], draws=drawn, true_probability=true_probability
+                )
+            if terms.is_supervised:
+                state = states[-1] if self.readout == "last" else None
+                logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
+                supervised, num_correct = classification_loss(
+                    logits_BC, batch.label_B, smoothing=terms.label_smoothing, weight_B=batch.weight_B
+                )
         return Losses(supervised, auxiliary, num_correct)
 
     def classify(
@@ -169,11 +172,7 @@ class Baseline(nn.Module):
         return Losses(supervised, None, num_correct)
 
     def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
-        self.reader.train(draws is not None)
-        # Dropout layers draw from torch's global generator alone.
-        with torch.random.fork_rng(enabled=draws is not None):
-            if draws is not None:
-                torch.manual_seed(draws.rng("dropout").initial_seed())
+        with _dropping(self.reader, draws):
             feature_BF = self.reader(batch.x_BT, batch.first_B)
         logits_BC: Tensor = self.classifier(feature_BF, _draw_mask(self.classifier, draws))
         return logits_BC
@@ -201,6 +200,21 @@ def classification_loss(
         total = (weight_B * F.cross_entropy(logits_BC, label_B, reduction="none", **options)).sum()
     num_correct = (logits_BC.argmax(dim=1) == label_B).sum()
     return LossSum(total, (label_B != UNLABELED).sum()), num_correct
+
+
+@contextlib.contextmanager
+def _dropping(module: Any, draws: Draws | None) -> Iterator[None]:
+    """Let dropout layers of a module, if it is one, drop what `draws` says, and nothing without draws or afterwards."""
+    if not isinstance(module, nn.Module):
+        yield
+        return
+    module.train(draws is not None)
+    # They draw from torch's global generator alone.
+    with torch.random.fork_rng(enabled=draws is not None):
+        if draws is not None:
+            torch.manual_seed(draws.rng("dropout").initial_seed())
+        yield
+    module.eval()
 
 
 def _draw_mask(classifier: Head, draws: Draws | None) -> Float[Tensor, "C F"] | None:

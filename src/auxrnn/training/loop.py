@@ -211,8 +211,7 @@ def _update(session: Session, position: Position, optimizer: torch.optim.Optimiz
     for name, value in (("loss", loss), ("gradient", norm)):
         if not bool(torch.isfinite(value)):
             raise _not_finite(session, position, name, update=position.step + 1)
-    for group in optimizer.param_groups:
-        group["lr"] = phase.lr_at(position.step)
+    optimizers.set_rate(optimizer, phase.lr_at(position.step))
     optimizer.step()
     position.step += 1
     position.meter.add(losses)

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from auxrnn.config import LRSchedule, OptimizerName
+from auxrnn.models.cells.recurrence import Recurrence
 
 
 def back_propagate(network: nn.Module, loss: Float[Tensor, ""], *, clip_norm: float) -> Float[Tensor, ""]:
@@ -29,7 +30,14 @@ class RMSProp(torch.optim.Optimizer):
     have the size of several learning rates in every weight, whatever the gradient.
     """
 
-    def __init__(self, params: Iterable[Tensor], *, lr: float, decay: float = 0.9, epsilon: float = 1e-10) -> None:
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        decay: float = 0.9,
+        epsilon: float = 1e-10,
+    ) -> None:
         super().__init__(params, {"lr": lr, "decay": decay, "epsilon": epsilon})
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -70,9 +78,25 @@ KINDS: dict[OptimizerName, OptimizerKind] = {
 }
 
 
+SLOW = 0.25
+"""What part of the learning rate a recurrence's slow parameters have."""
+
+
 def make_optimizer(name: OptimizerName, network: nn.Module, *, lr: float) -> torch.optim.Optimizer:
-    """Return a fresh optimizer of all weights of a network."""
-    return KINDS[name].make(network.parameters(), lr=lr)
+    """Return a fresh optimizer of all weights of a network; each group of them has a `scale` of its rate."""
+    slow = [part for module in network.modules() if isinstance(module, Recurrence) for part in module.slow_parameters()]
+    slow_ids = set(map(id, slow))
+    usual = [parameter for parameter in network.parameters() if id(parameter) not in slow_ids]
+    groups = [{"params": usual, "scale": 1.0}, {"params": slow, "scale": SLOW}]
+    optimizer = KINDS[name].make([group for group in groups if group["params"]], lr=lr)
+    set_rate(optimizer, lr)
+    return optimizer
+
+
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Set the learning rate, from which each group has its own."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["scale"]
 
 
 def collect_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> dict[str, Tensor]:

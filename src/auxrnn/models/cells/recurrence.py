@@ -86,6 +86,10 @@ class Recurrence(nn.Module):
     def initialize_gates(self, gate_init: GateInit, *, longest: int) -> None:
         """Set the biases of the gates that keep the state; nothing for a recurrence without gates."""
 
+    def slow_parameters(self) -> list[nn.Parameter]:
+        """Return the weights that learn at a smaller rate than the others: none of most recurrences."""
+        return []
+
     def initial_state(self, num_rows: int) -> RNNState:
         """Return the state before the first step of each row: zeros, on the device of the weights."""
         h_LBH = self.bias[0].new_zeros(self.num_layers, num_rows, self.output_size)
