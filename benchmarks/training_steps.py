@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from auxrnn.bench import NUM_CLASSES, Call, SpeedSizes, torch_modules
 from auxrnn.build import InputSpec, build_network
-from auxrnn.config import RunConfig, Window, decided, unflatten
+from auxrnn.config import RunConfig, SupervisedWindow, decided, unflatten
 from auxrnn.models.network import LossTerms, Network, classification_loss
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.optimizers import RMSProp, back_propagate
@@ -68,7 +68,7 @@ def build_step(system: str, num_steps: int, sizes: StepSizes) -> Call:
     x_BTD = torch.rand(sizes.batch_size, num_steps, 1, generator=rng)
     if system == FULL_BPTT:
         return full_step(FullBPTT(network), x_BTD.transpose(0, 1).contiguous(), label_B, config=config)
-    return auxiliary_step(network, SequenceBatch(x_BTD, label_B), config=config)
+    return library_step(network, SequenceBatch(x_BTD, label_B), config=config)
 
 
 def take_step(system: str, num_steps: int, sizes: StepSizes) -> None:
@@ -113,11 +113,11 @@ def full_step(network: FullBPTT, x_TBD: Tensor, label_B: Tensor, *, config: RunC
     return step
 
 
-def auxiliary_step(network: Network, batch: SequenceBatch, *, config: RunConfig) -> Call:
-    """Return a training step of the library with an auxiliary loss and scheduled sampling half way."""
+def library_step(network: Network, batch: SequenceBatch, *, config: RunConfig) -> Call:
+    """Return a training step of the library, with scheduled sampling half way."""
     optimizer = RMSProp(network.parameters(), lr=config.schedule.lr)
-    window: Window = decided(config.loss.supervised_window)
-    terms = LossTerms(is_supervised=True, is_auxiliary=True, supervised_window=window)
+    window: SupervisedWindow = decided(config.loss.supervised_window)
+    terms = LossTerms(True, config.loss.objective != "none", window)
     numbers = itertools.count()
 
     def step() -> None:

@@ -19,6 +19,10 @@ ALLOWED_BESIDE_BPTT = {
     "models/cells/lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "models/cells/gru.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
     "models/cells/ur_lstm.py": ({"detach"}, "initialization: biases are written in place before any graph exists"),
+    "exact.py": (
+        {"no_grad", "enable_grad", "detach"},
+        "the traces carry the gradient of the past in their place; the second reading is a backward pass",
+    ),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/calibration.py": ({"requires_grad_", "enable_grad"}, "the slope of a loss in the temperature alone"),

@@ -32,6 +32,7 @@ DEFAULT_MODEL: ModelName = "lstm"
 Auto = Literal["auto"]
 """Chosen from the data and the time there is when a run is made; its config.json has the value."""
 Window = int | Literal["full"]
+SupervisedWindow = Window | Literal["exact"]
 Objective = Literal["none", "reconstruct", "predict"]
 Placement = Literal["immediate", "past", "past_future"]
 Order = Literal["reversed", "forward"]
@@ -232,9 +233,10 @@ class ObjectiveConfig:
     """Auxiliary loss, which teaches the network to remember and needs no labels: reconstruct what was read (r-LSTM),
     predict what comes (p-LSTM), or none, as with any other --model unless it is asked for. auto: reconstruct, and with
     a budget in minutes only if it beats none on the validation split."""
-    supervised_window: Window | Auto = 300
+    supervised_window: SupervisedWindow | Auto = 300
     """How many of a sequence's last steps labels train the network through (truncated back-propagation): fewer take
-    less memory and time; full: all of them. auto: full up to 1,000 steps or where the time allows it, else 300."""
+    less memory and time; full: all of them; exact: all of them in constant memory (an lru of one layer). auto: full up
+    to 1,000 steps or where the time allows it, else 300."""
     auxiliary_window: Window | Auto = 300
     """Steps that the gradient of the auxiliary loss goes back in the main network: from where a reconstruction starts;
     for predict it is cut every so many steps. full cuts nothing. auto: as --segment-length."""
@@ -353,6 +355,9 @@ class RunConfig:
             raise ValueError(f"objective is {objective}; {model} {reason}")
         if self.model.tie_decoder and objective != "reconstruct":
             raise ValueError("tie_decoder is for reconstruct, which alone has a decoder; leave it out")
+        if self.loss.supervised_window == "exact" and (model, self.model.num_layers) != ("lru", 1):
+            cure = "give --model lru --num-layers 1, or another window"
+            raise ValueError(f"supervised_window is exact, which a linear recurrence of one layer has; {cure}")
         if objective == "none" and any(pretrain):
             cure = "choose reconstruct or predict, or leave pretraining out"
             raise ValueError(f"pretraining needs an auxiliary loss, and objective is none; {cure}")

@@ -35,6 +35,7 @@ from auxrnn.config import (
     Placement,
     Readout,
     RunConfig,
+    SupervisedWindow,
     Window,
     change,
     flatten,
@@ -84,7 +85,7 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     model: ModelName = "lstm"
     objective: Objective | Auto = "reconstruct"
-    supervised_window: Window | Auto = "auto"
+    supervised_window: SupervisedWindow | Auto = "auto"
     auxiliary_window: Window | Auto = "auto"
     num_segments: int = 1
     segment_length: Window | Auto = "auto"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from auxrnn import runs
 from auxrnn.build import InputSpec, build_phases
-from auxrnn.config import RunConfig, Window, change, decided, flatten
+from auxrnn.config import RunConfig, SupervisedWindow, change, decided, flatten
 from auxrnn.data.datasets import PARTS, Dataset
 from auxrnn.data.splits import divide
 from auxrnn.errors import UsageError
@@ -109,7 +109,7 @@ class Planner:
         card, division = self.prepared.card, self.prepared.division
         return choose_sizes(config, card.spec, num_labeled=len(division.labeled), num_examples=len(division.train))
 
-    def choose_window(self, config: RunConfig, seconds: float) -> Window:
+    def choose_window(self, config: RunConfig, seconds: float) -> SupervisedWindow:
         """Choose full back-propagation where memory and time hold it."""
         given = config.loss.supervised_window
         if given != "auto":

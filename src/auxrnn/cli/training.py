@@ -224,7 +224,7 @@ def _announce(session: "Session", *, minutes: float | None, seconds: float) -> N
 
     config, longest = session.config, find_longest(session)
     model, window = config.model.model, config.loss.supervised_window
-    is_cut = PRESETS[model].is_recurrent and window != "full" and decided(window) < longest
+    is_cut = PRESETS[model].is_recurrent and isinstance(window, int) and window < longest
     reach = f"the last {window} of up to {longest:,}" if is_cut else "all"
     system = name_system(model, config.loss.objective)
     say(f"{system} of {count_weights(session.network):,} weights; labels train it through {reach} steps of a sequence")

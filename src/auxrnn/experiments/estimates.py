@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from auxrnn import pretraining, runs, saved
-from auxrnn.config import Auto, RunConfig, Window, decided, unflatten
+from auxrnn.config import Auto, RunConfig, SupervisedWindow, decided, unflatten
 from auxrnn.data import datasets
 from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import table1
@@ -115,7 +115,7 @@ def find_work(config: RunConfig) -> float:
     length = config.data.length or (config.data.image_size or 0) ** 2 or usual_length
     segments, loss, schedule, model = config.segments, config.loss, config.schedule, config.model
 
-    def span(window: Window | Auto) -> int:
+    def span(window: SupervisedWindow | Auto) -> int:
         return min(window, length) if isinstance(window, int) else length
 
     supervised = length + 2 * span(loss.supervised_window)

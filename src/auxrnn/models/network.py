@@ -4,7 +4,8 @@ Here the supervised and the auxiliary loss meet (section 3.3).
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -12,9 +13,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from auxrnn import bptt
+from auxrnn import bptt, exact
 from auxrnn.auxiliary import Objective
-from auxrnn.config import Readout, Window
+from auxrnn.config import Readout, SupervisedWindow
 from auxrnn.models.encoder import Encoder, Head
 from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch
 
@@ -27,7 +28,7 @@ class LossTerms(NamedTuple):
 
     is_supervised: bool
     is_auxiliary: bool
-    supervised_window: Window
+    supervised_window: SupervisedWindow
     label_smoothing: float = 0.0
 
 
@@ -69,7 +70,7 @@ class Network(nn.Module):
         """Where the weights are."""
         return self.classifier.output.weight.device
 
-    def logits(self, batch: SequenceBatch, *, window: Window = 0) -> Float[Tensor, "B C"]:
+    def logits(self, batch: SequenceBatch, *, window: SupervisedWindow = 0) -> Float[Tensor, "B C"]:
         """Return the logits of the classes without drop-connect; gradients reach the last `window` steps."""
         return self._classify(batch, window, None, None)
 
@@ -84,8 +85,8 @@ class Network(nn.Module):
     ) -> Losses:
         """Return the losses that `terms` names, ready for `backward`.
 
-        Both share one pass over the batch, unless the readout is `mean`. `true_probability` is that of scheduled
-        sampling. Outside of training nothing is dropped and no token sampled.
+        Both share one pass over the batch, unless the readout is `mean` or the window exact. `true_probability` is that
+        of scheduled sampling. Outside of training nothing is dropped and no token sampled.
         """
         drawn = draws if is_training else None
         with _dropping(self.encoder, drawn), _dropping(self.objective, drawn):
@@ -94,8 +95,9 @@ class Network(nn.Module):
                 assert self.objective is not None, "an auxiliary loss needs an objective"
                 segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"))
                 windows.append(self.objective.gradient_window(batch, segments))
-            if terms.is_supervised and self.readout == "last":
-                windows.append(bptt.final_window(batch.x_BT, window=terms.supervised_window))
+            window, is_last = terms.supervised_window, terms.is_supervised and self.readout == "last"
+            if is_last and window != "exact":
+                windows.append(bptt.final_window(batch.x_BT, window=window))
             states = bptt.states_at(self.encoder, batch.x_BT, windows, first_B=batch.first_B) if windows else []
             auxiliary = supervised = num_correct = None
             if segments is not None and self.objective is not None:
@@ -103,7 +105,7 @@ class Network(nn.Module):
                     self.encoder, batch, segments, states[0], draws=drawn, true_probability=true_probability
                 )
             if terms.is_supervised:
-                state = states[-1] if self.readout == "last" else None
+                state = states[-1] if is_last and window != "exact" else None
                 logits_BC = self._classify(batch, terms.supervised_window, state, _draw_mask(self.classifier, drawn))
                 supervised, num_correct = classification_loss(
                     logits_BC, batch.label_B, smoothing=terms.label_smoothing, weight_B=batch.weight_B
@@ -123,15 +125,24 @@ class Network(nn.Module):
         return logits_BC
 
     def _classify(
-        self, batch: SequenceBatch, window: Window, state: RNNState | None, mask_CF: Float[Tensor, "C F"] | None
+        self,
+        batch: SequenceBatch,
+        window: SupervisedWindow,
+        state: RNNState | None,
+        mask_CF: Float[Tensor, "C F"] | None,
     ) -> Float[Tensor, "B C"]:
         """Return the logits of a batch, from its final states if they are known already."""
-        if self.readout == "mean":
-            final, mean_BH = bptt.final_states_and_mean(self.encoder, batch.x_BT, window=window, first_B=batch.first_B)
-            return self.classify(final, mask_CF, mean_BH=mean_BH)
-        if state is None:
-            state = bptt.final_states(self.encoder, batch.x_BT, window=window, first_B=batch.first_B)
-        return self.classify(state, mask_CF)
+        if state is not None:
+            return self.classify(state, mask_CF)
+        read: Callable[..., RNNState] = exact.final_states
+        read_with_mean: Callable[..., tuple[RNNState, Tensor]] = exact.final_states_and_mean
+        if window != "exact":
+            read = partial(bptt.final_states, window=window)
+            read_with_mean = partial(bptt.final_states_and_mean, window=window)
+        if self.readout == "last":
+            return self.classify(read(self.encoder, batch.x_BT, first_B=batch.first_B), mask_CF)
+        state, mean_BH = read_with_mean(self.encoder, batch.x_BT, first_B=batch.first_B)
+        return self.classify(state, mask_CF, mean_BH=mean_BH)
 
 
 class Baseline(nn.Module):

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from auxrnn.config import Window, decided
+from auxrnn.bptt import CHUNK
+from auxrnn.config import SupervisedWindow, Window, decided
 from auxrnn.data.sequences import by_length, in_order, to_batch
 from auxrnn.models.cells.gated import Gated
 from auxrnn.models.network import Network, Trainable
@@ -206,7 +207,9 @@ def _find_reach(session: Session, phase: Phase) -> int | None:
         return None
     loss = session.config.loss
     length: Window = decided(session.config.segments.segment_length)
-    windows: list[Window] = [decided(loss.supervised_window)] if phase.is_supervised else []
+    supervised: SupervisedWindow = decided(loss.supervised_window)
+    # An exact gradient is computed chunk by chunk.
+    windows: list[Window] = [CHUNK if supervised == "exact" else supervised] if phase.is_supervised else []
     if phase.is_auxiliary:
         windows += [decided(loss.auxiliary_window), length if length == "full" else length + 1]
     steps = [window for window in windows if window != "full"]
@@ -234,8 +237,12 @@ def _count_kept(session: Session, phase: Phase, x_BT: Tensor) -> int:
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
+    terms, draws = session.terms_of(phase), Draws(0, "trial", 0)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        session.network.losses(batch, terms=session.terms_of(phase), draws=Draws(0, "trial", 0), true_probability=0.5)
+        losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=0.5)
+        if terms.supervised_window == "exact":
+            # The graphs of chunks are made in the backward pass.
+            losses.combine(1.0).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return sum(kept.values())
 
 

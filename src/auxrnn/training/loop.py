@@ -18,7 +18,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 from torch import Tensor
 
-from auxrnn.config import RunConfig, Window, decided
+from auxrnn.config import RunConfig, SupervisedWindow, decided
 from auxrnn.data.sequences import Batches, Split, Splits, by_length, in_order
 from auxrnn.errors import RunError
 from auxrnn.files import damaged
@@ -149,7 +149,7 @@ class Session:
 
     def terms_of(self, phase: Phase) -> LossTerms:
         """Return which losses count in a phase, and how."""
-        window: Window = decided(self.config.loss.supervised_window)
+        window: SupervisedWindow = decided(self.config.loss.supervised_window)
         return LossTerms(phase.is_supervised, phase.is_auxiliary, window, self.config.schedule.label_smoothing)
 
     def true_probability(self, total_step: int) -> float:
