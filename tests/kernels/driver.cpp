@@ -1,7 +1,9 @@
 // Calls the kernel's C interface over several shapes and compares it with a plain loop in double precision. Made to run
 // under sanitizers: every array has exactly its size, and what must be written holds NaN before.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "gated.h"
+#include "scan.h"
 
 namespace {
 
@@ -436,6 +439,60 @@ void check_unknown(const Problem &p) {
     require(auxrnn_open(&call.forward) == nullptr, "a network of a cell that is not there does not open");
 }
 
+// The linear recurrence, complex numbers as pairs, and the gradient of its measure by hand in double precision.
+void check_scan(int64_t rows, int64_t steps, int64_t units, bool is_late, Draw &draw) {
+    const int64_t width = 2 * units, size = rows * steps * width;
+    const Floats v = draw.floats(size, 1.0), start = draw.floats(rows * width, 1.0), decay = draw.floats(width, 0.7);
+    const Floats enter = draw.floats(size, 1.0);
+    std::vector<uint8_t> idle;
+    for (int64_t row = 0; is_late && row < rows; ++row) {
+        const int64_t begin = draw.below(steps + 1);
+        for (int64_t step = 0; step < steps; ++step) idle.push_back(step < begin);
+    }
+    Floats x[2], grad_v[2], grad_start[2], grad_decay[2];
+    for (int64_t i : {0, 1}) {
+        const AuxrnnScan scan{rows, steps, units, 1 + 2 * i, decay.data(), start.data(), is_late ? idle.data() : nullptr};
+        x[i].assign(size, NOTHING), grad_v[i] = x[i];
+        grad_start[i].assign(start.size(), NOTHING), grad_decay[i].assign(width, NOTHING);
+        require(auxrnn_scan(&scan, v.data(), x[i].data()) == AUXRNN_DONE, "a scan reports success");
+        require(auxrnn_scan_backward(&scan, x[i].data(), enter.data(), grad_v[i].data(), grad_start[i].data(),
+                                     grad_decay[i].data()) == AUXRNN_DONE,
+                "a scan's way back reports success");
+    }
+    require(x[0] == x[1] && grad_v[0] == grad_v[1] && grad_start[0] == grad_start[1] && grad_decay[0] == grad_decay[1],
+            "three threads give what one gives");
+    using Complex = std::complex<double>;
+    for (int64_t unit = 0; unit < units; ++unit) {
+        const auto at = [&](const Floats &of, int64_t place) {
+            return Complex(of[place * width + unit], of[place * width + units + unit]);
+        };
+        const auto require_at = [&](const Floats &of, int64_t place, Complex expected, const char *what) {
+            require_near(at(of, place).real(), expected.real(), 1e-5, what);
+            require_near(at(of, place).imag(), expected.imag(), 1e-5, what);
+        };
+        const Complex lambda = at(decay, 0);
+        Complex of_decay = 0.0;
+        for (int64_t row = 0; row < rows; ++row) {
+            std::vector<Complex> state{at(start, row)};
+            const auto is_idle = [&](int64_t step) { return is_late && idle[row * steps + step]; };
+            for (int64_t step = 0; step < steps; ++step) {
+                state.push_back(is_idle(step) ? state.back() : lambda * state.back() + at(v, row * steps + step));
+                require_at(x[0], row * steps + step, state.back(), "a scanned state");
+            }
+            Complex grad = 0.0;
+            for (int64_t step = steps; step-- > 0;) {
+                grad += at(enter, row * steps + step);
+                require_at(grad_v[0], row * steps + step, is_idle(step) ? 0.0 : grad, "the gradient of v");
+                if (is_idle(step)) continue;
+                of_decay += grad * std::conj(state[step]);
+                grad *= std::conj(lambda);
+            }
+            require_at(grad_start[0], row, grad, "the gradient of a start");
+        }
+        require_at(grad_decay[0], 0, of_decay, "the gradient of the decay");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -469,5 +526,7 @@ int main() {
         check_streams(draw_problem({1, 70, 9, 1, 6, 1, true, false, NO_FEED, cell}, draw));
     }
     check_unknown(draw_problem({1, 1, 1, 1, 1, 1, false, false, NO_FEED, "abacus"}, draw));
+    for (auto [rows, steps, units] : {std::array<int64_t, 3>{1, 1, 1}, {3, 0, 2}, {5, 9, 17}, {40, 6, 33}})
+        for (bool is_late : {false, true}) check_scan(rows, steps, units, is_late, draw);
     std::printf("done\n");
 }
