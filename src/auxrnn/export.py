@@ -41,6 +41,7 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.lru import LRU, Block
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import InputMap
 from auxrnn.models.cells.ur_lstm import URLSTM
@@ -225,11 +226,12 @@ class Builder(Graph):
     def build_step(self) -> Any:
         """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
-        size = self.cell.num_layers, "batch", self.cell.output_size
-        starts = ["h", "c"][: self.num_parts]
-        state: list[Port] = [(name, FLOAT, size) for name in starts]
+        starts, parts = ["h", "c"][: self.num_parts], self.cell.initial_state(1)
+        state: list[Port] = [
+            (name, FLOAT, (len(part), "batch", part.shape[2])) for name, part in zip(starts, parts, strict=False)
+        ]
         if has_mean:
-            state.append(("total", FLOAT, size[1:]))
+            state.append(("total", FLOAT, ("batch", self.cell.output_size)))
         if has_mean or is_unitary:
             state.append(("steps", INT64, ("batch",)))
             self.add("Add", "steps", [1], outputs=["next_steps"])
@@ -321,7 +323,7 @@ class Builder(Graph):
         else:
             maps[0] = embedding.fold(maps[0])
         h_TBH = self.add("Transpose", x_BT, perm=[1, 0, 2])
-        runs, states = {URNN: self._run_urnn, URLSTM: self._run_ur_lstm}, []
+        runs, states = {URNN: self._run_urnn, URLSTM: self._run_ur_lstm, LRU: self._run_lru}, []
         run = runs.get(type(self.cell), self._run_operator)
         for layer, input_map in enumerate(maps):
             start = [part and self.add("Slice", part, [layer], [layer + 1], [0]) for part in (h_LBH, c_LBH)]
@@ -380,6 +382,36 @@ class Builder(Graph):
         h_BH = body.add("Mul", o_BH, body.add("Tanh", c_BH))
         return self._scan(body, FLOAT, [h_BH, c_BH], start, self._map(x_TBI, input_map))
 
+    def _run_lru(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
+        """Run a block of `LRU`, of which the recurrence alone goes step by step: in double precision, as a uRNN's.
+
+        Its complex state is the `h` of the scan.
+        """
+        block = self.cell.get_submodule(f"blocks.{layer}")
+        assert isinstance(block, Block), "see _run"
+        h_TBH = u_TBH = self._map(x_TBI, input_map) if layer == 0 else x_TBI
+        if block.norm is not None:
+            u_TBH = self.add("LayerNormalization", h_TBH, block.norm.weight, block.norm.bias, epsilon=block.norm.eps)
+        body, (re_U, im_U) = Graph(f"layer_{layer}_"), block.decay().numpy(force=True).reshape(2, -1)
+        halves = [body.name("real"), body.name("imaginary")]
+        body.add("Split", body.name("h"), axis=1, outputs=halves)
+        turned_BK = body.add("Mul", body.add("Concat", *reversed(halves), axis=1), np.concatenate([-im_U, im_U]))
+        kept_BK = body.add("Mul", body.name("h"), np.concatenate([re_U, re_U]))
+        next_BK = body.add("Add", body.add("Add", kept_BK, turned_BK), body.name("v"))
+        v_TBK = self.add("MatMul", u_TBH, block.input_weight().T)
+        x_TBK, c_1BK = self._scan(body, DOUBLE, [next_BK], start[1:], v_TBK)
+        y_TBH = self.add("Add", self.add("MatMul", x_TBK, block.weight_HK.T), self.add("Mul", u_TBH, block.skip_H))
+        erf_TBH = self.add("Erf", self.add("Mul", y_TBH, np.float32(0.5**0.5)))
+        bent_TBH = self.add("Mul", self.add("Mul", y_TBH, np.float32(0.5)), self.add("Add", erf_TBH, np.float32(1)))
+        sides = [self.name(f"{side}_{layer}") for side in ("left", "right")]
+        self.add("Split", self._map(bent_TBH, InputMap(block.gate.weight, block.gate.bias)), axis=2, outputs=sides)
+        h_TBH = self.add("Add", h_TBH, self.add("Mul", sides[0], self.add("Sigmoid", sides[1])))
+        if not self.length_B:
+            return [h_TBH, h_TBH, c_1BK]
+        last_B1 = self.add("Unsqueeze", self.add("Sub", self.length_B, np.int64(1)), [1])
+        h_BH = self.add("GatherND", self.add("Transpose", h_TBH, perm=[1, 0, 2]), last_B1, batch_dims=1)
+        return [h_TBH, self.add("Unsqueeze", h_BH, [0]), c_1BK]
+
     def _map(self, x_TBI: str, input_map: InputMap) -> str:
         """Return what the inputs of all steps are mapped to."""
         return self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
@@ -395,7 +427,7 @@ class Builder(Graph):
         # A body reads the constants of the graph around it.
         self.constants += body.constants
         body.constants.clear()
-        ports = [(name, kind, ("batch", self.cell.output_size)) for name in (*parts, *ends, output)]
+        ports = [(name, kind, ("batch", "units")) for name in (*parts, *ends, output)]
         sums: Port = body.name("v"), kind, ("batch", "sums")
         graph = body.close([*ports[: len(new)], sums, (is_read, BOOL, ("rows", 1))], ports[len(new) :])
         starts = [self.add("Squeeze", part, [0]) for part in start[: len(new)]]
