@@ -15,6 +15,7 @@ from auxrnn.errors import RunError
 from auxrnn.files import write_aside
 from auxrnn.heap import restart_with_large_pages
 from benchmarks.data import FULL_DATA, QUICK_DATA, measure_data
+from benchmarks.exact import ExactSizes, format_exact, measure_exact
 from benchmarks.labels import SEEDS, measure_labels, measure_texts
 from benchmarks.memory import format_memory, measure_memory_of_steps, plot_memory
 from benchmarks.speed import format_comparison, measure_all_speeds
@@ -48,6 +49,13 @@ def memory(arguments: argparse.Namespace) -> None:
     record = {"memory": measure_memory_of_steps(QUICK if arguments.quick else FULL)}
     _write(arguments.out / "memory.json", record)
     plot_memory(record["memory"], arguments.out / "peak-memory.png")
+    _print_tables(record)
+
+
+def exact(arguments: argparse.Namespace) -> None:
+    """Measure time and memory of exact gradients of one linear recurrent layer, beside full and truncated ones."""
+    record = {"exact": measure_exact(ExactSizes(lengths=(1_024,)) if arguments.quick else ExactSizes())}
+    _write(arguments.out / "exact.json", record)
     _print_tables(record)
 
 
@@ -85,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Let nothing else run meanwhile.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run: Callable[[argparse.Namespace], None]
-    for run in (speed, memory, data):
+    for run in (speed, memory, exact, data):
         command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
         command.add_argument("--quick", action="store_true", help="fewer lengths and rounds, or a tenth of the data")
         command.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder for the record")
@@ -120,6 +128,8 @@ def _print_tables(record: Record) -> None:
         print(format_comparison(comparison))
     if "memory" in record:
         print(format_memory(record["memory"]))
+    if "exact" in record:
+        print(format_exact(record["exact"]))
     for name, value in record.items():
         if name.startswith(("texts_", "images_")):
             print(f"{name:36}{value:12.3f}")

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,8 @@ from auxrnn.models.network import LossTerms, classification_loss
 from auxrnn.structs import Draws, SequenceBatch
 from auxrnn.training.optimizers import back_propagate
 from benchmarks import __main__ as command
-from benchmarks import data, frameworks, training_steps
+from benchmarks import data, exact, frameworks, training_steps
+from benchmarks.exact import WINDOWS, ExactSizes
 from benchmarks.frameworks import find_builders, make_problem, run_ours
 from benchmarks.memory import measure_memory_of_steps
 from benchmarks.processes import busy_core, own_process
@@ -160,3 +162,21 @@ def test_the_committed_records_are_shown(name, tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert ("texts_second_start_seconds" if not plot else "LSTM, full BPTT") in shown
     assert not plot or (tmp_path / "memory.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_exact_gradients_are_measured_beside_full_and_cut_ones(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "ExactSizes", lambda **_: ExactSizes(hidden_size=4, lengths=(600,)))
+    monkeypatch.setattr(command, "restart_with_large_pages", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "exact", "--quick", "--out", str(tmp_path)])
+    command.main()
+    points = json.loads((tmp_path / "exact.json").read_text())["exact"]
+    assert {(point["readout"], point["window"]) for point in points} == set(product(("last", "mean"), WINDOWS))
+    assert all(point["seconds"] > 0 and point["peak_bytes"] > 0 for point in points)
+    assert capsys.readouterr().out.count("\n") == 2 + len(points)
+
+
+def test_an_exact_benchmark_leaves_out_what_memory_does_not_hold(monkeypatch):
+    monkeypatch.setattr(exact.psutil, "virtual_memory", lambda: SimpleNamespace(available=0))
+    monkeypatch.setattr(exact, "WINDOWS", ("full",))
+    assert all(point["seconds"] is None for point in exact.measure_exact(ExactSizes()))
