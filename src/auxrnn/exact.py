@@ -140,13 +140,14 @@ class _ReadTwice(torch.autograd.Function):
         encoder, (x_BT, first_B) = ctx.encoder, ctx.saved_tensors
         weights = list(encoder.parameters())
         total = [torch.zeros_like(weight) for weight in weights]
+        is_training_now = encoder.training
         encoder.train(ctx.is_training)
         with torch.random.fork_rng(), torch.enable_grad():
             torch.set_rng_state(ctx.rng_state)
             for measure in _measure_chunks(encoder, x_BT, first_B, *grads[1:]):
                 found = torch.autograd.grad(measure, weights, materialize_grads=True)
                 total = [one + more for one, more in zip(total, found, strict=True)]
-        encoder.eval()
+        encoder.train(is_training_now)
         return None, None, None, *total
 
 

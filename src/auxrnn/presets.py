@@ -68,7 +68,7 @@ PRESETS: dict[ModelName, Preset] = {
         "LRU", "complex linear recurrences, nonlinear only between layers; carries --objective as well",
         "Orvieto et al. 2023", (*_MAIN, *AUXILIARY, "r_min", "r_max", "dropout"),
         _PLAIN | _LINEAR | {"num_layers": 4, "supervised_window": "full", "dropout": 0.0, "readout": "mean"}
-        | {"optimizer": "adam", "lr": 4e-3},
+        | {"optimizer": "adam", "lr": 4e-3, "lr_schedule": "cosine", "warmup_steps": 1000},
     ),
     "irnn": Preset(
         "iRNN", "rectified linear units that start from the identity", "Le, Jaitly and Hinton 2015",

@@ -3,7 +3,7 @@
 Tensor names end in their dimensions, one letter each: `B` batch, `T` input steps, `S` steps of a segment, `N` segments
 per sequence, `M` segments of a whole batch (B * N), `D` features of an input step, `E` embedding, `H` hidden units,
 `G` gates (4 * H), `L` recurrent layers, `C` classes, `V` vocabulary, `F` features of a head's hidden layer,
-`P` states that are queried, `K` units of a cell (H or 0).
+`P` states that are queried, `K` units of a cell (H, of an LRU 2 * H, or 0).
 
 An input is either vectors, `x_BTD` (floats: pixels, sensor values), or tokens, `x_BT` (integers: characters).
 Where both are meant, the name is `x_BT` and its type `Steps`.
@@ -66,7 +66,7 @@ class SequenceBatch(NamedTuple):
 class RNNState(NamedTuple):
     """The state of a recurrent network after a step: outputs `h` and cells `c`, one row a sequence.
 
-    A recurrence without cells (all but the LSTM) has cells of width 0.
+    A recurrence whose outputs are its whole state has cells of width 0.
     """
 
     h_LBH: Float[Tensor, "L B H"]

@@ -89,7 +89,7 @@ class Network(nn.Module):
         of scheduled sampling. Outside of training nothing is dropped and no token sampled.
         """
         drawn = draws if is_training else None
-        with _dropping(self.encoder, drawn), _dropping(self.objective, drawn):
+        with _dropping(drawn, self.encoder, self.objective):
             segments, windows = None, []
             if terms.is_auxiliary:
                 assert self.objective is not None, "an auxiliary loss needs an objective"
@@ -183,7 +183,7 @@ class Baseline(nn.Module):
         return Losses(supervised, None, num_correct)
 
     def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
-        with _dropping(self.reader, draws):
+        with _dropping(draws, self.reader):
             feature_BF = self.reader(batch.x_BT, batch.first_B)
         logits_BC: Tensor = self.classifier(feature_BF, _draw_mask(self.classifier, draws))
         return logits_BC
@@ -214,18 +214,20 @@ def classification_loss(
 
 
 @contextlib.contextmanager
-def _dropping(module: Any, draws: Draws | None) -> Iterator[None]:
-    """Let dropout layers of a module, if it is one, drop what `draws` says, and nothing without draws or afterwards."""
-    if not isinstance(module, nn.Module):
-        yield
-        return
-    module.train(draws is not None)
-    # They draw from torch's global generator alone.
-    with torch.random.fork_rng(enabled=draws is not None):
-        if draws is not None:
-            torch.manual_seed(draws.rng("dropout").initial_seed())
-        yield
-    module.eval()
+def _dropping(draws: Draws | None, *parts: Any) -> Iterator[None]:
+    """Let dropout layers of those parts that are modules drop what `draws` says, and nothing without it or later."""
+    modules = [part for part in parts if isinstance(part, nn.Module)]
+    for module in modules:
+        module.train(draws is not None)
+    try:
+        # They draw from torch's global generator alone.
+        with torch.random.fork_rng(enabled=draws is not None):
+            if draws is not None:
+                torch.manual_seed(draws.rng("dropout").initial_seed())
+            yield
+    finally:
+        for module in modules:
+            module.eval()
 
 
 def _draw_mask(classifier: Head, draws: Draws | None) -> Float[Tensor, "C F"] | None:
