@@ -3,17 +3,27 @@
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import torch
+from torch import Tensor, nn
 
+from auxrnn import bptt
 from auxrnn.bench import (
+    Call,
     Comparison,
+    build_lstm,
+    check_agreement,
     compare_forward,
     compare_single_steps,
     compare_window,
+    draw_inputs,
     make_comparison,
+    recurrent_gradient,
     time_in_turns,
 )
+from auxrnn.models.encoder import Encoder
+from auxrnn.presets import ModelName
 from auxrnn.structs import Draws
 from benchmarks.frameworks import OURS_AND_TORCH, Builders, find_builders, make_problem
 from benchmarks.processes import busy_core, own_process
@@ -22,6 +32,9 @@ from benchmarks.training_steps import FULL_BPTT, TITLES, StepSizes, points, take
 # A process that keeps what it freed: taking gigabytes anew from the system in every step would take full
 # back-propagation longer than its arithmetic.
 KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+
+GATED: dict[ModelName, str] = {"lstm": "auxrnn LSTM", "gru": "auxrnn GRU", "ur_lstm": "auxrnn UR-LSTM"}
+TORCH_GRU = "nn.Linear + nn.GRU"
 
 
 def measure_all_speeds(sizes: StepSizes) -> dict[str, Comparison]:
@@ -37,6 +50,7 @@ def measure_all_speeds(sizes: StepSizes) -> dict[str, Comparison]:
         # The backward pass has two products of the size of the forward pass's one.
         "window": with_rates(time_window(sizes, builders), sizes, 3 * sizes.window_length),
     }
+    cases |= time_cells(sizes)
     cases["streaming"] = compare_single_steps(sizes)
     for num_steps in sizes.lengths:
         cases[f"step_{num_steps}"] = compare_training_steps(num_steps, sizes)
@@ -54,6 +68,40 @@ def time_window(sizes: StepSizes, builders: Builders) -> Comparison:
     problem = make_problem(sizes, sizes.window_length)
     built = {name: build(problem).backward for name, build in builders.items()}
     return compare_window({name: call for name, call in built.items() if call is not None}, sizes)
+
+
+def time_cells(sizes: StepSizes) -> dict[str, Comparison]:
+    """Time a forward and a backward pass of the gated cells beside the LSTM, and of the GRU beside torch's."""
+    x_BTD, gradient_BH = draw_inputs(sizes, sizes.window_length)
+    encoders = {model: build_lstm(sizes, model).encoder for model in GATED}
+    modules, x_TBD = nn.Sequential(*torch_gru(encoders["gru"])), x_BTD.transpose(0, 1).contiguous()
+
+    def train(encoder: Encoder) -> Tensor:
+        return recurrent_gradient(bptt.final_states(encoder, x_BTD, window="full").h_LBH[-1], encoder, gradient_BH)
+
+    calls: dict[str, Call] = {GATED[model]: partial(train, encoder) for model, encoder in encoders.items()}
+    calls[TORCH_GRU] = lambda: recurrent_gradient(modules(x_TBD)[1][0], modules, gradient_BH)
+    check_agreement({name: calls[name]() for name in (GATED["gru"], TORCH_GRU)}, of="the gradients of the weights")
+    seconds, title = time_in_turns(calls, rounds=sizes.rounds), f"Forward and backward, {sizes.window_length:,} steps"
+    return {
+        "gru": make_comparison(
+            f"{title}: GRU", {name: seconds[name] for name in (GATED["gru"], TORCH_GRU)}, baseline=TORCH_GRU
+        ),
+        "cells": make_comparison(
+            f"{title}: our cells", {name: seconds[name] for name in GATED.values()}, baseline=GATED["lstm"]
+        ),
+    }
+
+
+def torch_gru(encoder: Encoder) -> tuple[nn.Linear, nn.GRU]:
+    """Return torch's linear map and GRU with the weights of an encoder of one layer."""
+    state, size = encoder.state_dict(), encoder.cell.hidden_size
+    weight_ED = state["embedding.weight_ED"]
+    embedding, gru = nn.Linear(weight_ED.shape[1], len(weight_ED)), nn.GRU(len(weight_ED), size)
+    embedding.load_state_dict({"weight": weight_ED, "bias": state["embedding.bias_E"]})
+    names = {"weight_ih": "weight_ih", "weight_hh": "weight_hh", "bias_ih": "bias", "bias_hh": "bias_hh"}
+    gru.load_state_dict({f"{theirs}_l0": state[f"cell.{ours}.0"] for theirs, ours in names.items()})
+    return embedding, gru
 
 
 def compare_training_steps(num_steps: int, sizes: StepSizes) -> Comparison:

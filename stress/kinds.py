@@ -23,7 +23,7 @@ VALIDATION = ["--validation-fraction", "0.2"]
 KINDS: dict[str, list[str]] = {
     **{
         model: ["texts.csv", "--model", model, "--objective", "none", *RECURRENT]
-        for model in ("lstm", "gru", "ur_lstm", "lru", "irnn")
+        for model in ("lstm", "gru", "ur_lstm", "lru", "legendre", "irnn")
     },
     "urnn": ["series.npz", "--model", "urnn", *RECURRENT],
     "transformer": ["texts.csv", "--model", "transformer", *ATTENTION, "--filter-size", "6"],
@@ -35,7 +35,7 @@ KINDS: dict[str, list[str]] = {
     "vdcnn": ["texts.csv", "--model", "vdcnn", "--depth", "9", "--pad-to", "60"],
     **{
         f"{model} {objective}": ["texts.csv", "--model", model, *RECURRENT, *AUXILIARY, "--objective", objective]
-        for model in ("gru", "ur_lstm", "lru", "irnn", "urnn")
+        for model in ("gru", "ur_lstm", "lru", "legendre", "irnn", "urnn")
         for objective in ("reconstruct", "predict")
     },
     "texts, best weights": ["texts.csv", *RECONSTRUCT, *VALIDATION],

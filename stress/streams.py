@@ -82,7 +82,7 @@ def _list_cases() -> Iterator[Case]:
         for model in ("lstm", "gru", "ur_lstm"):
             yield from (Case(model, "last", is_token, kernel) for is_token in (False, True))
     yield Case("lstm", "mean", False, builds[0] if builds else None)
-    for model in ("lru", "irnn", "urnn"):
+    for model in ("lru", "legendre", "irnn", "urnn"):
         yield Case(model, "last", False, None)
 
 

@@ -89,7 +89,7 @@ def step_lstm(i, f, g, o, c):
     return o.sigmoid() * c.tanh(), c
 
 
-def step_gru(r, z, n, n_h, c):
+def step_gru(r, z, n_h, n, c):
     """Give h twice: the kernel keeps it as c as well."""
     h = (1 - z.sigmoid()) * (n + r.sigmoid() * n_h).tanh() + z.sigmoid() * c
     return h, h
@@ -104,6 +104,8 @@ def step_ur_lstm(r, f, u, o, c):
 
 
 PLAIN_STEPS = {"lstm": step_lstm, "gru": step_gru, "ur_lstm": step_ur_lstm}
+RECURRENT_SUMS = {"gru": 3}
+"""How many of the four sums, the first ones, read h; what stands in the way of the others is not read."""
 
 
 def read_plainly(work):
@@ -119,7 +121,9 @@ def read_plainly(work):
             is_active_B1 = (step >= work.begin_B)[:, None]
         for layer in range(len(h)):
             weight_ih, weight_hh, bias_G = work.weights[3 * layer : 3 * layer + 3]
-            sums = (x_BI @ weight_ih.T + h[layer] @ weight_hh.T + bias_G).chunk(4, dim=1)
+            num_read = RECURRENT_SUMS.get(work.cell, 4) * len(bias_G) // 4
+            from_h_BG = F.pad(h[layer] @ weight_hh[:num_read].T, (0, len(bias_G) - num_read))
+            sums = (x_BI @ weight_ih.T + from_h_BG + bias_G).chunk(4, dim=1)
             next_h, next_c = PLAIN_STEPS[work.cell](*sums, c[layer])
             h[layer] = torch.where(is_active_B1, next_h, h[layer])
             c[layer] = torch.where(is_active_B1, next_c, c[layer])

@@ -23,6 +23,7 @@ ALLOWED_BESIDE_BPTT = {
         {"no_grad", "enable_grad", "detach"},
         "the traces carry the gradient of the past in their place; the second reading is a backward pass",
     ),
+    "models/cells/legendre.py": ({"inference_mode"}, "constants made where none is needed may enter a graph later"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
     "training/calibration.py": ({"requires_grad_", "enable_grad"}, "the slope of a loss in the temperature alone"),

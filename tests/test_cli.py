@@ -70,6 +70,7 @@ FROM_FLAGS = {
 OF_BASELINES = {
     "num_heads": ("transformer", 2, 8), "filter_size": ("transformer", 9, 8), "dropout": ("dmca", 0.3, 0.2),
     "block_length": ("dmca", 9, 8), "block_reach": ("dmca", 9, 8), "compression": ("dmca", 2, 4),
+    "num_memories": ("legendre", 2, 3), "memory_order": ("legendre", 9, 8), "memory_length": ("legendre", 9, 8),
     "size": ("char_cnn", "large", "small"), "depth": ("vdcnn", 9, 17), "pad_to": ("conv_rnn", 9, 8),
     "r_min": ("lru", 0.5, 0.6), "r_max": ("lru", 0.99, 0.98),
 }  # fmt: skip

@@ -17,6 +17,8 @@ from PIL import Image
 from safetensors.torch import load_file, save
 
 from auxrnn import runs
+from auxrnn.config import unflatten
+from auxrnn.environment import compare_environment
 from auxrnn.files import digest, read_sums, write_sums
 from command import TINY, TWO_AND_TWO, call, files_below, rewrite, train
 from own_data import write_csv
@@ -379,6 +381,8 @@ def test_going_on_with_another_build_or_another_torch_is_said(damaged):
     said = call("resume", damaged).err
     assert "torch was 2.0.0 and is" in said
     assert "the LSTM was fused kernel (other) and is" in said
+    gru, irnn = (compare_environment(unflatten({"data": "", "model": model}), damaged) for model in ("gru", "irnn"))
+    assert ("the GRU was fused kernel (other) and is" in gru, "kernel" in irnn) == (True, False)
     assert "will not be, byte for byte" in said
 
 

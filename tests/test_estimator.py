@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimators_nan_inf, parametrize
 
 from auxrnn import AuxRNNClassifier, load_run
 from auxrnn.errors import RunError, UsageError
+from cells import MODELS
 from command import call
 from own_data import series_of, write_ts
 
@@ -90,7 +91,7 @@ def make_series(num_rows=24, num_channels=2):
     return list(series), np.array(names)
 
 
-@pytest.mark.parametrize("model", ["lstm", "gru", "ur_lstm", "lru", "irnn", "urnn"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("objective", ["none", "reconstruct", "predict"])
 def test_every_recurrent_model_takes_every_objective_on_series_of_different_lengths(model, objective):
     series, names = make_series()

@@ -42,7 +42,7 @@ FORMATS = {
     "joined gaps": SeriesFormat(2, mean=(3.0, -1.0), deviation=(2.0, 0.5), steps_per_input=4, has_mask=True),
     "joined pixels": ImageFormat(3, 4, 2, steps_per_input=5),
 }
-CELLS = ["lstm", "gru", "ur_lstm", "lru", "irnn", "urnn"]
+CELLS = ["lstm", "gru", "ur_lstm", "lru", "legendre", "irnn", "urnn"]
 # The last two have no other readout.
 SYSTEMS = [
     *((model, readout) for model in CELLS for readout in ("last", "mean")),
@@ -137,8 +137,8 @@ def test_two_layers_with_a_linear_head_and_no_embedding_agree(model, kind, reado
 
 
 def test_a_network_remembers_thousands_of_steps_as_ours_does():
-    # Nothing in a uRNN forgets, not even what was rounded, and an LRU hardly.
-    for model in ("lstm", "lru", "urnn"):
+    # Nothing in a uRNN forgets, not even what was rounded.
+    for model in ("lstm", "urnn"):
         trained = make_run(model, FORMATS["pixels"])
         precise = trained._replace(network=trained.network.double())
         raws = draw_sequences(trained.card.format, (3000,), np.random.default_rng(0))

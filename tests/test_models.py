@@ -16,6 +16,7 @@ from auxrnn.presets import PRESETS
 from auxrnn.runs import open_session, prepare, settle
 from auxrnn.saved import load_run
 from auxrnn.training.cost import estimate_growth, estimate_time
+from cells import MODELS
 from command import call, parse_train
 from own_data import write_csv
 from tools import weights_table
@@ -24,12 +25,8 @@ RECURRENT = ["--hidden-size", "4", "--supervised-window", "6", "--head-size", "5
 AUXILIARY = ["--segment-length", "8", "--auxiliary-window", "5", "--pretrain-steps", "2"]
 ATTENTION = ["--hidden-size", "8", "--num-heads", "2", "--head-size", "5", "--warmup-steps", "2"]
 WORDS = {
+    **dict.fromkeys(MODELS, RECURRENT),
     "lstm": [*RECURRENT, "--pretrain-steps", "2"],
-    "gru": RECURRENT,
-    "ur_lstm": RECURRENT,
-    "lru": RECURRENT,
-    "irnn": RECURRENT,
-    "urnn": RECURRENT,
     "transformer": [*ATTENTION, "--filter-size", "6"],
     "dmca": [*ATTENTION, "--block-length", "16", "--block-reach", "4"],
     "lm_lstm": ["--hidden-size", "4", "--head-size", "5", "--pretrain-steps", "2"],
@@ -40,7 +37,7 @@ WORDS = {
 }
 CARRIERS = {
     f"{model} with {objective}": [model, *RECURRENT, *AUXILIARY, "--objective", objective]
-    for model in ("lstm", "gru", "ur_lstm", "lru", "irnn", "urnn")
+    for model in MODELS
     for objective in ("reconstruct", "predict")
 }
 SYSTEMS = {name: [name, *words] for name, words in WORDS.items()} | CARRIERS

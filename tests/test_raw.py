@@ -214,7 +214,7 @@ def test_a_network_trained_without_gaps_asks_to_fill_them_in(tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["reconstruct", "predict"])
-@pytest.mark.parametrize("model", ["lstm", "gru", "ur_lstm", "lru"])
+@pytest.mark.parametrize("model", ["lstm", "gru", "ur_lstm", "lru", "legendre"])
 def test_joined_steps_with_gaps_train_resume_and_tell_their_cost(tmp_path, objective, model):
     words = ["--objective", objective, "--model", model, "--sampling-steps", "4", "--checkpoint-every", "1"]
     train_motions(tmp_path, 3, has_gaps=True, words=words)

@@ -1,5 +1,6 @@
 """What README.md, and the documentation site say works as written."""
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -7,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
+from auxrnn.build import CELLS
 from auxrnn.cli import app
 from auxrnn.data.catalog import DATASETS
 from auxrnn.experiments.catalog import EXPERIMENTS
 from command import call, parse_train
+from models import test_cells
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -147,6 +151,42 @@ def test_the_python_of_the_documents_runs(page, folder):
         shorter = code.replace("AuxRNNClassifier(", "AuxRNNClassifier(pretrain_steps=2, train_steps=2, ")
         done = subprocess.run([sys.executable, "-c", shorter], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """Put the cell that the documents show in the place of the iRNN, which has no cells either."""
+    cell, _ = python_blocks(PAGES["adding-a-cell.md"])
+    assert len(cell.splitlines()) < 35
+    (tmp_path / "minimal.py").write_text(cell)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(CELLS, "irnn", importlib.import_module("minimal").MinimalGated)
+    yield "irnn"
+    del sys.modules["minimal"]
+
+
+def test_the_cell_of_the_documents_keeps_the_laws_of_every_recurrence(toy):
+    torch.manual_seed(0)
+    test_cells.test_reading_in_chunks_equals_reading_at_once(toy, 2)
+    test_cells.test_a_visit_equals_running_each_row_alone_to_its_place(toy, is_late=True)
+    test_cells.test_late_and_early_rows_equal_runs_of_their_own_steps(toy, 2, "early", torch.float64)
+    test_cells.test_any_window_gives_the_values_of_a_plain_run_and_reaches_exactly_the_last_inputs(toy, 4)
+    test_cells.test_gradients_are_those_of_finite_differences(toy, 2)
+    done = subprocess.run([sys.executable, "-c", "\n".join(python_blocks(PAGES["adding-a-cell.md"]))], check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("objective", ["reconstruct", "predict"])
+def test_the_cell_of_the_documents_trains_resumes_and_predicts_and_its_export_is_refused(toy, folder, objective):
+    words = ["--model", toy, "--objective", objective, *SMALLER[:2], "--pretrain-steps", "1", *SMALLER[4:]]
+    for command in (["train", "digits", *words, "--out", "run"], ["evaluate", "run"], ["predict", "run", "digit.png"]):
+        result = call(*command)
+        assert result.code == 0, result.err
+    Path("run/model.safetensors").unlink()
+    assert call("resume", "run").code == 0
+    result = call("export", "run", "toy.onnx")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "MinimalGated has no ONNX form yet" in result.err
 
 
 def test_the_version_has_its_place_in_the_changelog():

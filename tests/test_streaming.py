@@ -18,22 +18,19 @@ from auxrnn.data.formats import SeriesFormat, SymbolFormat
 from auxrnn.data.sequences import in_order
 from auxrnn.errors import RunError
 from auxrnn.kernels.library import find_kernel
-from auxrnn.models.cells.gru import GRU
-from auxrnn.models.cells.lru import LRU
-from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.encoder import LARGEST_TABLE, Encoder, Head, TokenEmbedding, VectorEmbedding
 from auxrnn.models.network import Network
 from auxrnn.streaming import Stream, read_steps
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import predict_logits
+from cells import make_cell
 from command import TWO_AND_TWO, call, train
 
 B, T, D, C, V = 3, 12, 2, 4, 9
 
 
-def make_network(embedding, *, num_layers=1, readout="last", kind=LSTM):
-    cell = kind(embedding.embedding_size, hidden_size=7, num_layers=num_layers)
+def make_network(embedding, *, num_layers=1, readout="last", model="lstm"):
+    cell = make_cell(model, embedding.embedding_size, hidden_size=7, num_layers=num_layers)
     classifier = Head(14 if readout == "mean" else 7, head_size=6, output_size=C, drop_connect=0.5)
     return Network(Encoder(embedding, cell=cell), classifier=classifier, objective=None, readout=readout)
 
@@ -46,8 +43,8 @@ def make_input(kind):
         return make_network(TokenEmbedding(V, embedding_size=5), readout="mean"), torch.randint(V, (B, T))
     if kind == "words":
         return make_network(TokenEmbedding(LARGEST_TABLE + 1, embedding_size=5)), torch.randint(V, (B, T))
-    cell, x_BTD = {"GRU": GRU, "UR-LSTM": URLSTM, "LRU": LRU}.get(kind, LSTM), torch.randn(B, T, D)
-    network = make_network(VectorEmbedding(D, embedding_size=5), num_layers=2, kind=cell)
+    model, x_BTD = "lstm" if kind in ("vectors", "double") else kind, torch.randn(B, T, D)
+    network = make_network(VectorEmbedding(D, embedding_size=5), num_layers=2, model=model)
     return (network.double(), x_BTD.double()) if kind == "double" else (network, x_BTD)
 
 
@@ -57,7 +54,7 @@ def read_at_once(network, x_BT):
         return network.logits(SequenceBatch(x_BT, label_B)).softmax(dim=1)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "LRU", "double", "tokens", "words", "mean"])
+@pytest.mark.parametrize("kind", ["vectors", "gru", "ur_lstm", "lru", "legendre", "double", "tokens", "words", "mean"])
 @settings(max_examples=25)
 @given(cuts=st.sets(st.integers(1, T - 1)), seed=st.integers(0, 9))
 def test_steps_in_any_portions_give_the_probabilities_of_reading_at_once(kind, cuts, seed):
@@ -78,7 +75,7 @@ def test_a_single_step_needs_no_axis_of_steps_and_may_be_an_array_or_a_list(kind
         assert torch.equal(Stream(network, B).step(step), expected_BC)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "GRU", "UR-LSTM", "LRU", "double"])
+@pytest.mark.parametrize("kind", ["vectors", "gru", "ur_lstm", "lru", "legendre", "double"])
 def test_a_row_begins_anew_alone(kind):
     network, x_BT = make_input(kind)
     stream = Stream(network, B)

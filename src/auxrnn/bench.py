@@ -21,6 +21,7 @@ from auxrnn.config import unflatten
 from auxrnn.errors import RunError
 from auxrnn.models.encoder import Encoder
 from auxrnn.models.network import Network
+from auxrnn.presets import ModelName
 from auxrnn.streaming import Stream
 from auxrnn.structs import Draws
 
@@ -114,10 +115,10 @@ def compare_single_steps(sizes: SpeedSizes) -> Comparison:
     return make_comparison("One step of one sequence", seconds, baseline=TORCH_CELL)
 
 
-def build_lstm(sizes: SpeedSizes) -> Network:
-    """Return an LSTM for sequences of gray pixels, with the library's own classifier."""
+def build_lstm(sizes: SpeedSizes, model: ModelName = "lstm") -> Network:
+    """Return an LSTM, or another gated cell, for sequences of gray pixels, with the library's own classifier."""
     widths = {"hidden_size": sizes.hidden_size, "embedding_size": sizes.hidden_size}
-    config = unflatten({"data": "noise", "objective": "none"} | widths)
+    config = unflatten({"data": "noise", "model": model, "objective": "none"} | widths)
     network = build_network(config, InputSpec(1, None, NUM_CLASSES, sizes.reading_length))
     assert isinstance(network, Network)
     return network

@@ -23,6 +23,7 @@ from auxrnn.models.baselines.transformer import Transformer
 from auxrnn.models.baselines.vdcnn import VDCNN
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.legendre import Legendre
 from auxrnn.models.cells.lru import LRU
 from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import Recurrence
@@ -120,17 +121,17 @@ READERS: dict[ModelName, type[nn.Module]] = {
 }  # fmt: skip
 """The models that read whole sequences. Their arguments have the names of config fields."""
 CELLS: dict[ModelName, type[Recurrence]] = {
-    "lstm": LSTM, "lm_lstm": LSTM, "sa_lstm": LSTM, "gru": GRU, "ur_lstm": URLSTM, "lru": LRU, "irnn": IRNN,
-    "urnn": URNN,
+    "lstm": LSTM, "lm_lstm": LSTM, "sa_lstm": LSTM, "gru": GRU, "ur_lstm": URLSTM, "lru": LRU, "legendre": Legendre,
+    "irnn": IRNN, "urnn": URNN,
 }  # fmt: skip
-"""The recurrence of every model that has one. Their arguments have the names of config fields."""
+"""The recurrence of every model that has one. Their arguments have the names of config fields, too."""
 
 
 def build_parts(config: RunConfig, spec: InputSpec) -> dict[str, Any]:
     """Build the arguments of a `Network`, with weights drawn from torch's global generator."""
     model = config.model
     embedding = _build_embedding(model, spec)
-    cell = _build_cell(config, embedding.embedding_size, model.num_layers)
+    cell = build_cell(config, spec, embedding.embedding_size, num_layers=model.num_layers)
     cell.initialize_gates(model.gate_init, longest=spec.num_steps)
     encoder, readout = Encoder(embedding, cell=cell), decided(model.readout)
     classifier = _build_head(model, (2 if readout == "mean" else 1) * cell.output_size, spec.num_classes)
@@ -138,9 +139,11 @@ def build_parts(config: RunConfig, spec: InputSpec) -> dict[str, Any]:
     return {"encoder": encoder, "classifier": classifier, "objective": objective, "readout": readout}
 
 
-def _build_cell(config: RunConfig, input_size: int, num_layers: int) -> Recurrence:
+def build_cell(config: RunConfig, spec: InputSpec, input_size: int, *, num_layers: int) -> Recurrence:
+    """Build the recurrence of a model."""
     kind = CELLS[config.model.model]
-    values = vars(config.model) | vars(config.baseline) | {"input_size": input_size, "num_layers": num_layers}
+    values = vars(config.model) | vars(config.baseline)
+    values |= {"input_size": input_size, "num_layers": num_layers, "num_steps": spec.num_steps}
     return kind(**{name: values[name] for name in inspect.signature(kind).parameters})
 
 
@@ -168,7 +171,7 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Ob
     head = _build_head(model, encoder.cell.output_size, spec.num_outputs)
     if loss.objective == "predict":
         num_upper = model.decoder_layers - 1
-        upper = _build_cell(config, encoder.cell.output_size, num_upper) if num_upper else None
+        upper = build_cell(config, spec, encoder.cell.output_size, num_layers=num_upper) if num_upper else None
         return Predict(upper, head=head, token_loss=token_loss, geometry=geometry, window=window)
     return Reconstruct(
         _build_decoder(config, spec, encoder, head),
@@ -181,11 +184,11 @@ def _build_objective(config: RunConfig, spec: InputSpec, encoder: Encoder) -> Ob
 
 
 def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: Head) -> Decoder:
-    model, feedback = config.model, feed_vector_and_mask if spec.has_mask else feed_vector
+    model, cell, feedback = config.model, encoder.cell, feed_vector_and_mask if spec.has_mask else feed_vector
     if spec.vocabulary_size is not None:
         feedback = feed_sampled if config.loss.feedback == "sample" else feed_argmax
-    input_size = encoder.embedding.embedding_size
-    cell = encoder.cell if model.tie_decoder else _build_cell(config, input_size, model.decoder_layers)
+    if not model.tie_decoder:
+        cell = build_cell(config, spec, encoder.embedding.embedding_size, num_layers=model.decoder_layers)
     return Decoder(cell, head=head, feedback=feedback, is_tied=model.tie_decoder)
 
 

@@ -25,6 +25,7 @@ LARGEST_LR = 1e38
 MOST_CHARACTERS = 60_000
 # Beyond reason: what is larger was mistyped.
 LARGEST_SIDE, LARGEST_SIZE, MOST_LAYERS, MOST_THREADS = 10_000, 2**16, 100, 1024
+LARGEST_MEMORY = 1024
 MOST_SEGMENTS, MOST_ROWS, MOST = 10_000, 10**6, 10**9
 MOST_SAMPLES_A_SECOND = 10**6
 DEFAULT_MODEL: ModelName = "lstm"
@@ -160,6 +161,12 @@ class ModelConfig:
     """Smallest radius that the units of an lru start with: what they remember fades by it in each step."""
     r_max: float = 0.999
     """Largest radius that the units of an lru start with; nearer to 1 remembers for longer."""
+    num_memories: int = 4
+    """Memories of each layer, at most as many as an input has features (legendre)."""
+    memory_order: int = 256
+    """Numbers that each memory holds (legendre)."""
+    memory_length: Window = "full"
+    """Steps that a memory spans (legendre). full: those of the longest training sequence."""
     readout: Readout | Auto = "last"
     """What the classifier sees: the last state, or mean: the last state beside the mean of the outputs of all steps.
     auto: compared on the validation split if there is a budget in minutes, else last."""
@@ -168,6 +175,8 @@ class ModelConfig:
         _check_bounds(self, 1, LARGEST_SIZE, "hidden_size")
         _check_bounds(self, 1, MOST_LAYERS, "num_layers", "decoder_layers")
         _check_bounds(self, 0, LARGEST_SIZE, "embedding_size", "head_size")
+        _check_bounds(self, 1, LARGEST_MEMORY, "num_memories", "memory_order")
+        _check_bounds(self, 1, MOST, "memory_length")
         _check_part(self, "drop_connect", "r_min")
         _check(self, lambda radius: self.r_min < radius < 1, "above r_min and below 1", "r_max")
         preset = PRESETS[self.model]

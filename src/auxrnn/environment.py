@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from auxrnn.build import CELLS
 from auxrnn.config import RunConfig
 from auxrnn.files import read_checked, read_sums, reading
 from auxrnn.kernels.library import describe as describe_kernel
+from auxrnn.models.cells.gated import Gated
+from auxrnn.presets import PRESETS
 
 ENVIRONMENT = "environment.json"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
-FUSED_MODELS = ("lstm", "lm_lstm", "sa_lstm")
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
@@ -47,10 +50,11 @@ def compare_environment(config: RunConfig, folder: Path) -> str:
     """Return what rounds differently from when a run began; nothing if a resumed run will end with the same bytes."""
     if not (began := read_environment(folder)):
         return ""
+    cell = f"the {PRESETS[config.model.model].title}"
     with reading(folder / ENVIRONMENT):
-        then = {"torch": began["versions"]["torch"], "the LSTM": began.get("lstm")}
+        then = {"torch": began["versions"]["torch"], cell: began.get("lstm")}
     now = {"torch": importlib.metadata.version("torch")}
-    now |= {"the LSTM": describe_kernel()} if config.model.model in FUSED_MODELS else {}
+    now |= {cell: describe_kernel()} if issubclass(CELLS.get(config.model.model, nn.Module), Gated) else {}
     # Both vector builds of the kernel compute the same bits.
     same = {"fused kernel (avx2)", "fused kernel (avx512)", None}
     changed = [name for name in now if then[name] != now[name] and not {then[name], now[name]} <= same]

@@ -9,7 +9,7 @@ import copy
 import importlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,9 +41,10 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.files import write_aside
 from auxrnn.models.cells.gru import GRU
 from auxrnn.models.cells.irnn import IRNN
+from auxrnn.models.cells.legendre import Legendre, discretize
 from auxrnn.models.cells.lru import LRU, Block
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.cells.recurrence import InputMap
+from auxrnn.models.cells.recurrence import InputMap, Recurrence
 from auxrnn.models.cells.ur_lstm import URLSTM
 from auxrnn.models.cells.urnn import SMALLEST_SQUARE, URNN
 from auxrnn.models.encoder import TokenEmbedding
@@ -219,16 +220,18 @@ class Builder(Graph):
     def __init__(self, network: Network, form: Format) -> None:
         super().__init__()
         self.network, self.form, self.cell, self.size = network, form, network.encoder.cell, steps_per_input(form)
-        self.num_parts = sum(part.shape[2] > 0 for part in self.cell.initial_state(1))
+        widths = [part.shape[2] for part in self.cell.initial_state(1)]
+        self.widths = [width for width in widths if width]
+        self.num_parts = len(self.widths)
         self.length_B = self.mask_TB1 = ""
         self.output: Port = "probabilities", FLOAT, ("batch", network.classifier.output.out_features)
 
     def build_step(self) -> Any:
         """Return the graph that reads one input of each row."""
         is_unitary, has_mean = isinstance(self.cell, URNN), self.network.readout == "mean"
-        starts, parts = ["h", "c"][: self.num_parts], self.cell.initial_state(1)
+        starts, num_layers = ["h", "c"][: self.num_parts], self.cell.num_layers
         state: list[Port] = [
-            (name, FLOAT, (len(part), "batch", part.shape[2])) for name, part in zip(starts, parts, strict=False)
+            (name, FLOAT, (num_layers, "batch", width)) for name, width in zip(starts, self.widths, strict=True)
         ]
         if has_mean:
             state.append(("total", FLOAT, ("batch", self.cell.output_size)))
@@ -323,7 +326,9 @@ class Builder(Graph):
         else:
             maps[0] = embedding.fold(maps[0])
         h_TBH = self.add("Transpose", x_BT, perm=[1, 0, 2])
-        runs, states = {URNN: self._run_urnn, URLSTM: self._run_ur_lstm, LRU: self._run_lru}, []
+        runs: dict[type[Recurrence], Callable[..., list[str]]] = {URNN: self._run_urnn, URLSTM: self._run_ur_lstm}
+        runs |= {LRU: self._run_lru, Legendre: self._run_legendre}
+        states = []
         run = runs.get(type(self.cell), self._run_operator)
         for layer, input_map in enumerate(maps):
             start = [part and self.add("Slice", part, [layer], [layer + 1], [0]) for part in (h_LBH, c_LBH)]
@@ -333,7 +338,8 @@ class Builder(Graph):
 
     def _run_operator(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
         cell = self.cell
-        assert isinstance(cell, LSTM | GRU | IRNN), "another cell needs a method of its own"
+        if not isinstance(cell, LSTM | GRU | IRNN):
+            raise UsageError(f"{type(cell).__name__} has no ONNX form yet; docs/adding-a-cell.md says what it needs")
         (operator, gates, more), num_parts = OPERATORS[type(cell)], self.num_parts
         bias_hh_G = cell.bias_hh[layer] if isinstance(cell, GRU) else torch.zeros_like(input_map.bias_G)
         weight_GI, bias_G, weight_GH, bias_hh_G = (
@@ -412,6 +418,23 @@ class Builder(Graph):
         h_BH = self.add("GatherND", self.add("Transpose", h_TBH, perm=[1, 0, 2]), last_B1, batch_dims=1)
         return [h_TBH, self.add("Unsqueeze", h_BH, [0]), c_1BK]
 
+    def _run_legendre(self, layer: int, input_map: InputMap, x_TBI: str, start: list[str]) -> list[str]:
+        """Run step by step, in double precision: what is rounded off once stays in the memory for all of its length."""
+        cell = self.cell
+        assert isinstance(cell, Legendre), "see _run"
+        body, (a_NN, b_N) = Graph(f"layer_{layer}_"), discretize(cell.order, cell.length)
+        u_BQ1, seen_BH = body.name("u"), body.name("seen")
+        body.add(
+            "Split", body.name("v"), [cell.num_memories, cell.hidden_size], axis=1, outputs=[body.name("us"), seen_BH]
+        )
+        body.add("Unsqueeze", body.name("us"), [2], outputs=[u_BQ1])
+        kept_BQN = body.add("MatMul", body.add("Reshape", body.name("c"), [0, -1, cell.order]), a_NN.T.numpy())
+        m_BQN = body.add("Add", kept_BQN, body.add("Mul", u_BQ1, b_N.numpy()))
+        m_BK = body.add("Reshape", m_BQN, [0, -1])
+        read_BH = body.add("MatMul", m_BK, cell.weight_hm[layer].T.numpy(force=True))
+        h_BH = body.add("Tanh", body.add("Add", read_BH, seen_BH))
+        return self._scan(body, DOUBLE, [h_BH, m_BK], start, self._map(x_TBI, input_map))
+
     def _map(self, x_TBI: str, input_map: InputMap) -> str:
         """Return what the inputs of all steps are mapped to."""
         return self.add("Add", self.add("MatMul", x_TBI, input_map.weight_GI.T), input_map.bias_G)
@@ -427,7 +450,12 @@ class Builder(Graph):
         # A body reads the constants of the graph around it.
         self.constants += body.constants
         body.constants.clear()
-        ports = [(name, kind, ("batch", "units")) for name in (*parts, *ends, output)]
+        # Each part of a state has a width of its own.
+        owners = [*parts, *parts, output]
+        ports = [
+            (name, kind, ("batch", f"{owner}_units"))
+            for name, owner in zip((*parts, *ends, output), owners, strict=True)
+        ]
         sums: Port = body.name("v"), kind, ("batch", "sums")
         graph = body.close([*ports[: len(new)], sums, (is_read, BOOL, ("rows", 1))], ports[len(new) :])
         starts = [self.add("Squeeze", part, [0]) for part in start[: len(new)]]

@@ -7,8 +7,8 @@ later change of a recipe changes no run that exists.
 from typing import Any, Literal, NamedTuple
 
 ModelName = Literal[
-    "lstm", "gru", "ur_lstm", "lru", "irnn", "urnn", "transformer", "dmca", "lm_lstm", "sa_lstm", "char_cnn",
-    "conv_rnn", "vdcnn",
+    "lstm", "gru", "ur_lstm", "lru", "legendre", "irnn", "urnn", "transformer", "dmca", "lm_lstm", "sa_lstm",
+    "char_cnn", "conv_rnn", "vdcnn",
 ]  # fmt: skip
 
 _MAIN = ("hidden_size", "num_layers", "embedding_size", "head_size", "drop_connect", "supervised_window", "readout")
@@ -69,6 +69,11 @@ PRESETS: dict[ModelName, Preset] = {
         "Orvieto et al. 2023", (*_MAIN, *AUXILIARY, "r_min", "r_max", "dropout"),
         _PLAIN | _LINEAR | {"num_layers": 4, "supervised_window": "full", "dropout": 0.0, "readout": "mean"}
         | {"optimizer": "adam", "lr": 4e-3, "lr_schedule": "cosine", "warmup_steps": 1000},
+    ),
+    "legendre": Preset(
+        "Legendre", "a memory in closed form, frozen; encoder and readout are learned; carries --objective as well",
+        "Voelker et al. 2019", (*_MAIN, *AUXILIARY, "num_memories", "memory_order", "memory_length"),
+        _PLAIN | {"embedding_size": 0},
     ),
     "irnn": Preset(
         "iRNN", "rectified linear units that start from the identity", "Le, Jaitly and Hinton 2015",
@@ -138,8 +143,8 @@ LEARNING: dict[str, Any] = {
 }  # fmt: skip
 """Of every model; published rates are made for trainings of days."""
 SLOWER: dict[ModelName, float] = {
-    "gru": 4e-3, "lru": 4e-3, "irnn": 1e-4, "urnn": 1e-3, "transformer": 1e-3, "dmca": 1e-3, "char_cnn": 3e-4,
-    "conv_rnn": 1e-3, "vdcnn": 1e-3,
+    "gru": 4e-3, "lru": 4e-3, "legendre": 4e-3, "irnn": 1e-4, "urnn": 1e-3, "transformer": 1e-3, "dmca": 1e-3,
+    "char_cnn": 3e-4, "conv_rnn": 1e-3, "vdcnn": 1e-3,
 }  # fmt: skip
 """Learning rates of models that do not take the usual one."""
 

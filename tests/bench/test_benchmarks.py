@@ -125,7 +125,7 @@ def test_speed_and_memory_run_to_their_records(tmp_path, monkeypatch, capsys):
         command.main()
     torch.set_flush_denormal(False)
     cases = json.loads((tmp_path / "speed.json").read_text())["cases"]
-    assert cases.keys() == {"reading", "reading_busy", "window", "streaming", "step_40"}
+    assert cases.keys() == {"reading", "reading_busy", "window", "gru", "cells", "streaming", "step_40"}
     assert len(cases["step_40"]["contenders"]) == len(SYSTEMS)
     points = json.loads((tmp_path / "memory.json").read_text())["memory"]
     assert {point["system"] for point in points} == set(SYSTEMS)

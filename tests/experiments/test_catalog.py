@@ -1,5 +1,6 @@
 """Every table and figure at every scale: what the command line takes, the paper's numbers and its settings."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def differing(values, **expected):
 
 def test_the_catalog_has_the_six_tables_and_the_four_figures_with_numbers():
     names = [*(f"table{number}" for number in range(1, 7)), *(f"figure{number}" for number in range(3, 7))]
-    assert list(PAGE_ORDER) == [*names, "few_labels"]
+    assert list(PAGE_ORDER) == [*names, "cells", "few_labels"]
     for name in names:
         assert find_title(name)[0].startswith(f"{name[:-1].capitalize()} {name[-1]}: ")
 
@@ -85,6 +86,17 @@ def test_figure_5_needs_no_run_that_table_2_does_not_have(scale):
     shown = {job.name for job in jobs_of("figure5", scale)}
     assert len(shown) == 3 * len(scale.seeds)
     assert shown <= names
+
+
+def test_cells_have_the_settings_of_the_lstm_of_table_2_except_for_their_own(scale):
+    settings = {(job.row, job.column): flatten(job.config) for job in jobs_of("cells", scale)}
+    tabled = {(job.row, job.column): flatten(job.config) for job in jobs_of("table2", scale) if job.config.seed == 0}
+    assert [row for row, _ in settings][:6] == ["UR-LSTM Truncate300"] * 3 + ["r-UR-LSTM Truncate300"] * 3
+    for (row, column), values in settings.items():
+        expected = tabled[re.sub("UR-LSTM|Legendre|GRU", "LSTM", row), column]
+        changed = {name for name, value in values.items() if value != expected[name]}
+        assert changed <= {"model", "gate_init", "embedding_size", "lr"}
+        assert ("model" in changed) == (values["model"] != "lstm")
 
 
 def test_runs_that_several_experiments_need_are_run_once(scale):

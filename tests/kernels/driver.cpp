@@ -128,7 +128,7 @@ void step_lstm(double i, double f, double g, double o, double &h, double &c) {
     h = open(o) * std::tanh(c);
 }
 
-void step_gru(double r, double z, double n, double n_h, double &h, double &c) {
+void step_gru(double r, double z, double n_h, double n, double &h, double &c) {
     h = c = (1 - open(z)) * std::tanh(n + open(r) * n_h) + open(z) * c;
 }
 
@@ -203,7 +203,9 @@ class Loop {
             const double *x = layer > 0 ? state(h_, layer - 1, row) : s_.is_token ? nullptr : &in_.x[at * s_.inputs];
             Doubles gate = in_.weights[3 * layer + 2];
             for (int64_t g = 0; g < 4 * s_.hidden; ++g) {
-                for (int64_t k = 0; k < s_.hidden; ++k) gate[g] += weight_hh[g * s_.hidden + k] * h[k];
+                // The last sum of a GRU reads no h.
+                const bool reads_h = step_ != step_gru || g < 3 * s_.hidden;
+                for (int64_t k = 0; reads_h && k < s_.hidden; ++k) gate[g] += weight_hh[g * s_.hidden + k] * h[k];
                 if (x == nullptr) gate[g] += weight_ih[g * width + in_.token[at]];
                 for (int64_t k = 0; x != nullptr && k < width; ++k) gate[g] += weight_ih[g * width + k] * x[k];
             }

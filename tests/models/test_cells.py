@@ -4,33 +4,27 @@ import pytest
 import torch
 
 from auxrnn import bptt
-from auxrnn.models.cells.gru import GRU
-from auxrnn.models.cells.irnn import IRNN
-from auxrnn.models.cells.lru import LRU
-from auxrnn.models.cells.lstm import LSTM
 from auxrnn.models.cells.recurrence import GRID, Recurrence
-from auxrnn.models.cells.ur_lstm import URLSTM
-from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.encoder import Encoder, NoEmbedding, TokenEmbedding, VectorEmbedding
 from auxrnn.structs import RNNState, StateQuery
+from cells import MODELS
+from cells import make_cell as make_plain
 
 B, T, NUM_INPUTS, H = 4, 9, 3, 5
 LATE_B, EARLY_B = torch.tensor([0, 3, 8, 9]), torch.tensor([9, 4, 1, 0])
 MIDDLE = (torch.tensor([-4, 2, 5, 12]), torch.tensor([9, 6, 6, 3]))
-CELLS = [LSTM, GRU, URLSTM, LRU, IRNN, URNN]
-CELL_SIZES = {LSTM: H, URLSTM: H, LRU: 2 * H}
 # Single precision adds in another order when rows are grouped otherwise; double precision shows mistakes only.
 TOLERANCE = {torch.float32: 5e-5, torch.float64: 1e-11}
 
 
-@pytest.fixture(params=CELLS)
+@pytest.fixture(params=MODELS)
 def kind(request):
     return request.param
 
 
 def make_cell(kind, num_layers=2, dtype=torch.float64):
     """Build a cell without any zero weight or bias to hide behind, and with ReLUs that are mostly open."""
-    cell = kind(NUM_INPUTS, hidden_size=H, num_layers=num_layers)
+    cell = make_plain(kind, NUM_INPUTS, hidden_size=H, num_layers=num_layers)
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.add_(0.15 * torch.randn_like(parameter))
@@ -71,8 +65,8 @@ def test_it_is_a_recurrence_with_states_of_the_sizes_it_names(kind):
     assert isinstance(cell, Recurrence)
     run = cell(make_x(), cell.initial_state(B))
     assert run.h_BTH.shape == (B, T, cell.output_size)
-    assert run.state.h_LBH.shape == (cell.num_layers, B, cell.output_size) == (3, B, 2 * H if kind is URNN else H)
-    assert run.state.c_LBH.shape == (3, B, CELL_SIZES.get(kind, 0))
+    assert run.state.h_LBH.shape == (cell.num_layers, B, cell.output_size) == (3, B, 2 * H if kind == "urnn" else H)
+    assert run.state.c_LBH.shape == (3, B, {"lstm": H, "ur_lstm": H, "lru": 2 * H, "legendre": 2 * 4}.get(kind, 0))
     assert torch.equal(run.state.h_LBH[-1], run.h_BTH[:, -1])
 
 

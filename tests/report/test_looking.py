@@ -20,18 +20,14 @@ from auxrnn import runs, saved
 from auxrnn.auxiliary import Geometry, Reconstruct, TokenLoss
 from auxrnn.data.sequences import by_length, in_order
 from auxrnn.findings import find_steps, look_at, read_along, rebuild
-from auxrnn.models.cells.gru import GRU
-from auxrnn.models.cells.irnn import IRNN
-from auxrnn.models.cells.lru import LRU
 from auxrnn.models.cells.lstm import LSTM
-from auxrnn.models.cells.ur_lstm import URLSTM
-from auxrnn.models.cells.urnn import URNN
 from auxrnn.models.decoder import Decoder, feed_vector
 from auxrnn.models.encoder import Encoder, Head, VectorEmbedding
 from auxrnn.models.network import Network
 from auxrnn.report.run_pages import Course, draw_segments
 from auxrnn.structs import SequenceBatch
 from auxrnn.training.evaluate import predict_logits
+from cells import MODELS, make_cell
 from command import TWO_AND_TWO, call, files_below, rewrite, train
 from own_data import write_csv, write_ts
 
@@ -75,10 +71,10 @@ def pages(folder):
 
 
 @pytest.mark.parametrize("readout", ["last", "mean"])
-@pytest.mark.parametrize("cell", [LSTM, GRU, URLSTM, LRU, IRNN, URNN])
-def test_reading_along_gives_what_reading_each_part_alone_gives(cell, readout):
+@pytest.mark.parametrize("model", MODELS)
+def test_reading_along_gives_what_reading_each_part_alone_gives(model, readout):
     torch.manual_seed(0)
-    encoder = Encoder(VectorEmbedding(2, embedding_size=3), cell=cell(3, hidden_size=5, num_layers=2))
+    encoder = Encoder(VectorEmbedding(2, embedding_size=3), cell=make_cell(model, 3, hidden_size=5, num_layers=2))
     num_inputs = encoder.cell.output_size * (2 if readout == "mean" else 1)
     head = Head(num_inputs, head_size=4, output_size=3, drop_connect=0.0)
     network = Network(encoder, classifier=head, objective=None, readout=readout).double()

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from auxrnn.config import flatten, unflatten
 from auxrnn.experiments import (
+    cells,
     few_labels,
     figure3,
     figure4,
@@ -41,9 +42,10 @@ class Experiment(Protocol):
 _MODULES: tuple[Experiment, ...] = (
     *(table1, table2, figure5, figure3, figure4, figure6, table6, table3, table4, table5),
     few_labels,
+    cells,
 )
 EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
-PAGE_ORDER = sorted(EXPERIMENTS, key=lambda name: (name == "few_labels", name[0] == "f", name))
+PAGE_ORDER = sorted(EXPERIMENTS, key=lambda name: (not name[-1].isdecimal(), name[0] == "f", name))
 """Tables, figures, then what is not in the paper."""
 ALWAYS_SHOWN = ("hidden_size", "batch_size", "optimizer", "lr")
 """Settings that are shown even where they are the published ones."""

@@ -19,7 +19,7 @@ from auxrnn.errors import RunError, UsageError
 from auxrnn.experiments import table1
 from auxrnn.experiments.catalog import find_jobs
 from auxrnn.experiments.jobs import Folders, Task, plan
-from auxrnn.experiments.scales import Scale
+from auxrnn.experiments.scales import CELLS, Scale
 from auxrnn.report.records import read_record
 from auxrnn.training.cost import estimate_growth, find_longest, time_step
 from auxrnn.training.loop import Session
@@ -32,9 +32,12 @@ SIZES = {name.lower(): counts for name, counts in table1.PAPER.items()}
 SMALL = (16, 4, 48)
 """Of the synthetic data of the smoke scale."""
 RELATIVE_SPEEDS = {
-    ("lstm", "none"): 1.0, ("lstm", "reconstruct"): 0.5, ("lstm", "predict"): 0.5, ("irnn", "none"): 0.5,
-    ("urnn", "none"): 0.75, ("transformer", "none"): 0.27, ("dmca", "none"): 0.17, ("lm_lstm", "predict"): 0.8,
-    ("sa_lstm", "reconstruct"): 0.65, ("char_cnn", "none"): 0.06, ("conv_rnn", "none"): 0.35, ("vdcnn", "none"): 0.01,
+    **{(cell, "none"): 1.0 for cell in CELLS},
+    **{(cell, objective): 0.5 for cell in CELLS for objective in ("reconstruct", "predict")},
+    ("legendre", "none"): 10.0,
+    ("irnn", "none"): 0.5, ("urnn", "none"): 0.75, ("transformer", "none"): 0.27, ("dmca", "none"): 0.17,
+    ("lm_lstm", "predict"): 0.8, ("sa_lstm", "reconstruct"): 0.65, ("char_cnn", "none"): 0.06,
+    ("conv_rnn", "none"): 0.35, ("vdcnn", "none"): 0.01,
 }  # fmt: skip
 """Work per second beside that of an LSTM, on one core of the machine of docs/speed.md."""
 SLOWEST = 0.01

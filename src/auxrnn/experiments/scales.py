@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from auxrnn.config import Objective, RunConfig, ScaleName, Window, unflatten
 from auxrnn.files import write_aside
-from auxrnn.presets import MODEL_OPTIONS, PRESETS
+from auxrnn.presets import MODEL_OPTIONS, PRESETS, ModelName, name_system
 
 MNIST, PMNIST, CIFAR10, DOGS, DBPEDIA = "MNIST", "pMNIST", "CIFAR10", "StanfordDogs", "DBpedia"
 IMAGES = (MNIST, PMNIST, CIFAR10)
@@ -26,8 +26,12 @@ PAPER_WINDOW, PAPER_SEGMENT = 300, 600
 SINGLE = (1, PAPER_SEGMENT)
 PAPER_SIDES = (40, 48, 56, 72, 80, 96, 112, 128)
 """Sides of the paper's dogs in pixels."""
-OBJECTIVES: dict[str, Objective] = {"LSTM": "none", "r-LSTM": "reconstruct", "p-LSTM": "predict"}
-MODELS = {preset.title: name for name, preset in PRESETS.items()}
+CELLS: tuple[ModelName, ...] = ("lstm", "gru", "ur_lstm", "legendre")
+"""Recurrences with the settings, windows and losses of the main network."""
+SYSTEMS: dict[str, tuple[ModelName, Objective]] = {
+    **{preset.title: (model, "none") for model, preset in PRESETS.items()},
+    **{name_system(cell, objective): (cell, objective) for cell in CELLS for objective in get_args(Objective)},
+}
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -74,7 +78,7 @@ class Scale(NamedTuple):
     fewer_seeds: Sequence[int] = (0,)
     """Seeds of the experiments that come last: with fewer than three their claims stay open."""
     settings: Mapping[str, Any] = NOTHING
-    """Of every LSTM with or without auxiliary loss."""
+    """Of every LSTM and the cells in its place, with or without auxiliary loss."""
     other_settings: Mapping[str, Mapping[str, Any]] = NOTHING
     """Of the other models by name, on top of what their authors published; `like` names one to start from."""
     large_size: int = 512
@@ -118,11 +122,14 @@ class Scale(NamedTuple):
     ) -> RunConfig:
         """Return the run of a system on a dataset.
 
-        An LSTM, r-LSTM or p-LSTM has a supervised window, and n segments of length l (`shape`) if it has segments. Any
-        other system, by its title in `presets`, has its published settings except for what the scale changes.
+        An LSTM, r-LSTM or p-LSTM, or another cell, has a supervised window, and n segments of length l (`shape`) if it
+        has segments. Any other system, by its title in `presets`, has its published settings except for what the scale
+        changes.
         """
-        model, setup = MODELS.get(system, "lstm"), self.datasets[dataset]
-        own = self._find_windows(system, dataset, window=window, shape=shape) if model == "lstm" else {"model": model}
+        (model, objective), setup = SYSTEMS[system], self.datasets[dataset]
+        own: dict[str, Any] = {"model": model}
+        if model in CELLS:
+            own |= self._find_windows(objective, dataset, window=window, shape=shape)
         published = PRESETS[model].settings | own
         has_pretraining = changes.pop("pretrain", True) and published["objective"] != "none"
         lengths = self._find_lengths(setup, has_pretraining=has_pretraining, has_warmup="warmup_steps" in published)
@@ -134,14 +141,16 @@ class Scale(NamedTuple):
         kept = {name: value for name, value in values.items() if name not in without_effect}
         return unflatten(kept | {"seed": seed, "threads": 1})
 
-    def _find_windows(self, system: str, dataset: str, *, window: Window, shape: tuple[int, int]) -> dict[str, Any]:
-        """Return the windows and segments of an LSTM.
+    def _find_windows(
+        self, objective: Objective, dataset: str, *, window: Window, shape: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return the objective, windows and segments of a cell.
 
         With n = 1 the auxiliary loss reaches 300 steps, in every other shape l of them (section 5.2), and with full
         back-propagation all steps. A scale may have a single segment of its own length, which is then also its window.
         """
-        plain = {"objective": OBJECTIVES[system], "supervised_window": self.window(window, dataset)}
-        if system == "LSTM":
+        plain = {"objective": objective, "supervised_window": self.window(window, dataset)}
+        if objective == "none":
             return plain
         num_segments, length = shape
         if shape == SINGLE and self.segment_length is not None:
@@ -154,9 +163,9 @@ class Scale(NamedTuple):
         }
 
     def _find_settings(self, model: str) -> dict[str, Any]:
-        if model == "lstm":
-            return dict(self.settings)
         own = dict(self.other_settings.get(model, {}))
+        if model in CELLS:
+            return {**self.settings, **own}
         return (self._find_settings(own.pop("like")) if "like" in own else {}) | own
 
     def _find_lengths(self, setup: DatasetSetup, *, has_pretraining: bool, has_warmup: bool) -> dict[str, Any]:

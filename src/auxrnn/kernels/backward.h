@@ -127,7 +127,7 @@ class BackwardBlock {
             }
         }
         const float *gates = gathered(layer.gates, layer.gate_stride, 0);
-        add_product(network_.layers[index].to_h, network_.gates(), network_.units, gates, layer.gate_stride, block_.rows,
+        add_product(network_.layers[index].to_h, network_.recurrent_gates(), network_.units, gates, layer.gate_stride, block_.rows,
                     layer.h.get(), network_.units);
         if (!wants_x) return;
         std::fill_n(layer.x.get(), block_.rows * layer.x_columns, 0.0f);
@@ -191,7 +191,7 @@ class BackwardBlock {
             const Vector grad_h = load(layer.h.get() + state + unit), grad_c = load(layer.cell.get() + state + unit);
             const CellGradient grad = Cell::backward(now + unit * GATES, squashed, previous_c, grad_h, grad_c);
 #pragma GCC unroll 4
-            for (int gate = 0; gate < GATES; ++gate) store(gates + unit * GATES + gate * LANES, grad.sum[gate]);
+            for (int gate = 0; gate < GATES; ++gate) store(gates + network_.gate_index(unit, gate), grad.sum[gate]);
             store(layer.cell.get() + state + unit, grad.before);
             store(layer.h.get() + state + unit, Vector{});
         }
@@ -206,20 +206,32 @@ class BackwardBlock {
     // Add the gathered steps to the weight gradients: inputs^T gates.
     void sum_up() {
         for (long index = 0; index < call_.layers; ++index) {
-            const LayerGradient &layer = layers_[index];
-            const long gates = network_.gates();
-            for_panels(gates, [&](auto wide, long column) {
-                for_groups(network_.layers[index].depth, [&](auto size, long first) {
-                    float *corner = sums_[index].weight.get() + first * gates + column;
-                    auto tile = load_tile<size, wide>(corner, gates);
-                    accumulate(tile, layer.inputs.get() + first, 1, layer.input_stride, layer.gates.get() + column,
-                               layer.gate_stride, gathered_);
-                    store_tile(tile, corner, gates);
-                });
-            });
+            const long depth = network_.layers[index].depth, units = network_.units;
+            if (Cell::RECURRENT == GATES) {
+                sum_up_part(index, 0, depth, network_.gates());
+            } else {
+                sum_up_part(index, 0, units, network_.recurrent_gates());
+                sum_up_part(index, units, depth, network_.gates());
+            }
             if (network_.layers[index].is_table) sum_up_table(index);
         }
         gathered_ = 0;
+    }
+
+    // Of the inputs from `begin` to `end`, and of the first columns.
+    void sum_up_part(long index, long begin, long end, long columns) {
+        const LayerGradient &layer = layers_[index];
+        const long gates = network_.gates();
+        for_panels(columns, [&](auto wide, long column) {
+            for_groups(end - begin, [&](auto size, long group) {
+                const long first = begin + group;
+                float *corner = sums_[index].weight.get() + first * gates + column;
+                auto tile = load_tile<size, wide>(corner, gates);
+                accumulate(tile, layer.inputs.get() + first, 1, layer.input_stride, layer.gates.get() + column,
+                           layer.gate_stride, gathered_);
+                store_tile(tile, corner, gates);
+            });
+        });
     }
 
     void sum_up_table(long index) {
@@ -267,7 +279,7 @@ void give_weights(const Network &network, const AuxrnnLayerGradient &to, const P
                   long unit) {
     const Layer &layer = network.layers[index];
     for (int gate = 0; gate < GATES; ++gate) {
-        const long at = gate_index(unit, gate), row = gate * network.hidden + unit;
+        const long at = network.gate_index(unit, gate), row = gate * network.hidden + unit;
         auto sum = [&](Buffer PartialGradient::*which, long k) {
             return sum_parts(parts, index, which, k * network.gates() + at);
         };

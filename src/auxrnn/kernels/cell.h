@@ -3,6 +3,7 @@
 //
 //     struct Cell {
 //         static constexpr const char *NAME;             // by which callers ask for it
+//         static constexpr int RECURRENT;                // how many of the sums, the first ones, read h
 //         static constexpr bool is_sigmoid(int gate);    // its sum comes halved: sigmoid(z) = (1 + tanh(z / 2)) / 2
 //         static CellStep forward(sum, before);          // from four sums and the cell before the step
 //         static Vector squash(c);                       // what `output` makes h of; carried from step to step

@@ -85,8 +85,12 @@ class ForwardBlock {
                 const LayerState &state = states_[index];
                 Tile<R, GATES> tile{};
                 if (layer.is_table) load_entries(tile, layer, step, first, unit);
-                accumulate(tile, state.now.get() + first * state.stride, state.stride, 1,
-                           layer.gates.get() + unit * GATES * layer.depth, PANEL, layer.depth);
+                const float *input = state.now.get() + first * state.stride;
+                const float *weight = layer.gates.get() + unit * GATES * layer.depth;
+                constexpr bool is_split = Cell::RECURRENT < GATES;
+                const long shared = is_split ? network_.units : 0;
+                if (is_split) accumulate<Cell::RECURRENT>(tile, input, state.stride, 1, weight, PANEL, shared);
+                accumulate(tile, input + shared, state.stride, 1, weight + shared * PANEL, PANEL, layer.depth - shared);
 #pragma GCC unroll 8
                 for (int r = 0; r < R; ++r) leave(tile.at[r], step, index, first + r, unit);
             });
@@ -97,9 +101,9 @@ class ForwardBlock {
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
             const long row = block_.first + first + r, token = call_.token[row * call_.x_row + step * call_.x_step];
-            const float *entry = layer.table.get() + token * network_.gates() + unit * GATES;
+            const float *entry = layer.table.get() + token * network_.gates();
 #pragma GCC unroll 4
-            for (int gate = 0; gate < GATES; ++gate) tile.at[r][gate] = load(entry + gate * LANES);
+            for (int gate = 0; gate < GATES; ++gate) tile.at[r][gate] = load(entry + network_.gate_index(unit, gate));
         }
     }
 

@@ -13,7 +13,7 @@ extern "C" {
 
 typedef struct {
     const float *weight_ih; /* [4H][I]: the bottom layer's I is input_size, that of the others H */
-    const float *weight_hh; /* [4H][H] */
+    const float *weight_hh; /* [4H][H]; not read, and its gradient zero, for a sum that reads no h (the last of a GRU) */
     const float *bias;      /* [4H] */
 } AuxrnnLayer;
 

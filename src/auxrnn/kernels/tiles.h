@@ -59,19 +59,21 @@ AUXRNN_INLINE void store_tile(const Tile<R, N> &tile, float *to, ptrdiff_t row) 
 
 // tile[r] += sum over k < depth of a[r * a_row + k * a_step] * b[k * b_step ...]: the one product that all of the
 // forward and backward pass is made of. The loops over r and n must vanish, or the accumulators leave the registers.
-template <int R, int N>
+// With USED, it is made for the first vectors of each row only.
+template <int USED = WIDE, int R, int N>
 AUXRNN_INLINE void accumulate(Tile<R, N> &tile, const float *a, ptrdiff_t a_row, ptrdiff_t a_step, const float *b,
                               ptrdiff_t b_step, long depth) {
+    constexpr int WIDTH = USED < N ? USED : N;
     Tile<R, N> sum = tile;
     for (long k = 0; k < depth; ++k) {
-        Vector weight[N];
+        Vector weight[WIDTH];
 #pragma GCC unroll 4
-        for (int n = 0; n < N; ++n) weight[n] = load(b + k * b_step + n * LANES);
+        for (int n = 0; n < WIDTH; ++n) weight[n] = load(b + k * b_step + n * LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
             const Vector value = splat(a[r * a_row + k * a_step]);
 #pragma GCC unroll 4
-            for (int n = 0; n < N; ++n) sum.at[r][n] += value * weight[n];
+            for (int n = 0; n < WIDTH; ++n) sum.at[r][n] += value * weight[n];
         }
     }
     tile = sum;

@@ -21,8 +21,6 @@ long round_up(long number, long multiple) { return (number + multiple - 1) / mul
 // An odd number of cache lines: rows at such a distance do not fall onto the same few sets of the cache.
 long row_stride(long width) { return ((width + 15) / 16 | 1) * 16; }
 
-long gate_index(long unit, int gate) { return unit / LANES * PANEL + gate * LANES + unit % LANES; }
-
 // Weights laid out as panels of columns: the panel that starts at column c begins at c * depth.
 template <class Value>
 Buffer pack_panels(long depth, long columns, Value value) {
@@ -107,8 +105,17 @@ struct Network {
     std::vector<Layer> layers;
     Head head;
 
+    int recurrent = GATES;       // sums that read h
+
     long gates() const { return GATES * units; }
+    long recurrent_gates() const { return recurrent * units; }
     long kept() const { return KEPT * units; }
+    // Where a sum stands in a packed row: those of LANES units beside each other, and what reads no h after all others.
+    long gate_index(long unit, int gate) const {
+        const bool is_recurrent = gate < recurrent;
+        const long width = is_recurrent ? recurrent : GATES - recurrent, place = is_recurrent ? gate : gate - recurrent;
+        return (is_recurrent ? 0 : recurrent_gates()) + (unit / LANES * width + place) * LANES + unit % LANES;
+    }
 };
 
 // Halving the weights of sigmoids beforehand is exact.
@@ -125,7 +132,7 @@ void pack_gates(const Network &network, const AuxrnnLayer &weights, Layer &layer
             float *to = layer.gates.get() + unit / LANES * layer.depth * PANEL + gate * LANES + unit % LANES;
             for (long k = 0; k < hidden; ++k) to[k * PANEL] = scale * from_h[k];
             if (layer.is_table) {
-                float *entry = layer.table.get() + gate_index(unit, gate);
+                float *entry = layer.table.get() + network.gate_index(unit, gate);
                 for (long token = 0; token < layer.inputs; ++token)
                     entry[token * network.gates()] = scale * (from_x[token] + weights.bias[row]);
                 continue;
@@ -137,13 +144,15 @@ void pack_gates(const Network &network, const AuxrnnLayer &weights, Layer &layer
 
 void pack_way_back(const Network &network, const AuxrnnLayer &weights, Layer &layer, bool wants_x) {
     const long hidden = network.hidden;
+    std::vector<long> rows(network.gates(), -1);  // of torch's weights, by place in a packed row
+    for (int gate = 0; gate < GATES; ++gate)
+        for (long unit = 0; unit < hidden; ++unit) rows[network.gate_index(unit, gate)] = gate * hidden + unit;
     auto weight_to = [&](const float *weight, long columns) {
-        return [=](long gate_unit, long column) {
-            const long unit = gate_unit / PANEL * LANES + gate_unit % LANES, gate = gate_unit % PANEL / LANES;
-            return unit < hidden ? weight[(gate * hidden + unit) * columns + column] : 0.0f;
+        return [&rows, weight, columns](long place, long column) {
+            return rows[place] < 0 ? 0.0f : weight[rows[place] * columns + column];
         };
     };
-    layer.to_h = pack_panels(network.gates(), hidden, weight_to(weights.weight_hh, hidden));
+    layer.to_h = pack_panels(network.recurrent_gates(), hidden, weight_to(weights.weight_hh, hidden));
     if (wants_x) layer.to_x = pack_panels(network.gates(), layer.inputs, weight_to(weights.weight_ih, layer.inputs));
 }
 
@@ -152,6 +161,7 @@ Network lay_out(const AuxrnnForward &call) {
     Network network;
     network.hidden = call.hidden_size;
     network.units = round_up(call.hidden_size, LANES);
+    network.recurrent = Cell::RECURRENT;
     for (long index = 0; index < call.layers; ++index) {
         Layer layer;
         layer.inputs = index == 0 ? call.input_size : call.hidden_size;

@@ -1,5 +1,5 @@
 // The GRU (Cho et al., 2014) with torch's equations. Sums: reset, update, and the candidate's two halves, what comes
-// from the input and what comes from the state, which the reset gate scales.
+// from the state, which the reset gate scales, and what comes from the input.
 #ifndef AUXRNN_CELLS_GRU_H
 #define AUXRNN_CELLS_GRU_H
 
@@ -9,8 +9,9 @@ namespace {
 
 struct Gru {
     static constexpr const char *NAME = "gru";
-    enum { RESET, UPDATE, FROM_INPUT, FROM_STATE };
+    enum { RESET, UPDATE, FROM_STATE, FROM_INPUT };
     enum { CANDIDATE = FROM_INPUT };  // takes its place among what is kept
+    static constexpr int RECURRENT = FROM_INPUT;
     static constexpr bool is_sigmoid(int gate) { return gate == RESET || gate == UPDATE; }
 
     static AUXRNN_INLINE CellStep forward(const Vector (&sum)[GATES], Vector before) {
@@ -21,7 +22,7 @@ struct Gru {
         const Vector shut = (z.denominator - z.numerator) * r.denominator * half;
         const Vector candidate = tanh_of(sum[FROM_INPUT] + reset * sum[FROM_STATE]);
         const Vector h = before + shut * (candidate - before);
-        return {{reset, 1.0f - shut, candidate, sum[FROM_STATE]}, h, h};
+        return {{reset, 1.0f - shut, sum[FROM_STATE], candidate}, h, h};
     }
 
     static AUXRNN_INLINE Vector squash(Vector h) { return h; }
@@ -31,7 +32,7 @@ struct Gru {
         const Vector r = load(kept + RESET * LANES), z = load(kept + UPDATE * LANES);
         const Vector n = load(kept + CANDIDATE * LANES), from_state = load(kept + FROM_STATE * LANES);
         const Vector grad = grad_h + grad_c, grad_sum = grad * (1.0f - z) * (1.0f - n * n);
-        return {{grad_sum * from_state * r * (1.0f - r), grad * (before - n) * z * (1.0f - z), grad_sum, grad_sum * r},
+        return {{grad_sum * from_state * r * (1.0f - r), grad * (before - n) * z * (1.0f - z), grad_sum * r, grad_sum},
                 grad * z};
     }
 };

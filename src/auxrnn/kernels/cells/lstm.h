@@ -9,6 +9,7 @@ namespace {
 struct Lstm {
     static constexpr const char *NAME = "lstm";
     enum { INPUT, FORGET, CELL, OUTPUT };
+    static constexpr int RECURRENT = GATES;
     static constexpr bool is_sigmoid(int gate) { return gate != CELL; }
 
     // Three ratios share a division, and two another.

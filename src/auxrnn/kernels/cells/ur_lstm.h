@@ -12,6 +12,7 @@ namespace {
 struct UrLstm {
     static constexpr const char *NAME = "ur_lstm";
     enum { REFINE, FORGET, CELL, OUTPUT };
+    static constexpr int RECURRENT = GATES;
     static constexpr bool is_sigmoid(int gate) { return gate != CELL; }
 
     static AUXRNN_INLINE CellStep forward(const Vector (&sum)[GATES], Vector before) {

@@ -38,9 +38,10 @@ class GRU(Gated):
         return run_torch(torch.gru, inputs, self.weight_hh[layer], self.bias_hh[layer], idle_gates=(0, 1, 0))
 
     def kernel_layer(self, layer: int, input_map: InputMap) -> tuple[Tensor, Tensor, Tensor]:
-        """Return weights for four sums: of the new gate, what comes from the input stands apart from the state's."""
+        """Return weights for four sums: of the new gate, what comes from the state stands apart from the input's."""
         size, (weight_GI, bias_G), bias_hh_G = self.hidden_size, input_map, self.bias_hh[layer]
         gates_HH, new_HH = self.weight_hh[layer].split([2 * size, size])
-        zeros_HI, zeros_HH = weight_GI.new_zeros(size, weight_GI.shape[1]), torch.zeros_like(new_HH)
-        bias_4H = torch.cat([bias_G[: 2 * size] + bias_hh_G[: 2 * size], bias_G[2 * size :], bias_hh_G[2 * size :]])
-        return torch.cat([weight_GI, zeros_HI]), torch.cat([gates_HH, zeros_HH, new_HH]), bias_4H
+        gates_2I, new_HI = torch.split(weight_GI, [2 * size, size])
+        bias_4H = torch.cat([bias_G[: 2 * size] + bias_hh_G[: 2 * size], bias_hh_G[2 * size :], bias_G[2 * size :]])
+        weight_4I = torch.cat([gates_2I, torch.zeros_like(new_HI), new_HI])
+        return weight_4I, torch.cat([gates_HH, new_HH, torch.zeros_like(new_HH)]), bias_4H
