@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
 import pytest
 from rich.console import Console
 
 from auxrnn import runs
 from auxrnn.config import unflatten
+from auxrnn.executors.local import LocalExecutor
 from auxrnn.experiments import runner
 from auxrnn.experiments.jobs import Folders, Job, plan
 from auxrnn.experiments.runner import Display, Runner
@@ -33,20 +34,24 @@ class Crowd(Executor):
         self.failing = failing
         self.running, self.together, self.words = {}, [], {}
 
-    def submit(self, command, words, *, log, out):
-        name = log.name.removesuffix(".log")
-        assert name not in self.words, "started twice"
-        self.words[name] = list(words)
-        self.running[name] = [Future(), log, out, 2]
+    def submit(self, work, task, folder):
+        assert task.name not in self.words, "started twice"
+        self.words[task.name] = []
+        self.running[task.name] = [Future(), lambda: work(task, folder), 2]
         self.together.append(set(self.running))
-        return self.running[name][0]
+        return self.running[task.name][0]
 
     def tick(self):
         for name, entry in list(self.running.items()):
-            entry[3] -= 1
-            if entry[3] == 0:
+            entry[2] -= 1
+            if entry[2] == 0:
                 del self.running[name]
-                entry[0].set_result(self.end(name, entry[1], entry[2]))
+                entry[0].set_result(entry[1]())
+
+    def command(self, words, *, log, out, should_stop):
+        name = log.name.removesuffix(".log")
+        self.words[name] = words
+        return self.end(name, log, out)
 
     def end(self, name, log, out):
         if name in self.failing:
@@ -111,7 +116,12 @@ def make_helped(**values):
 def work(jobs, folders, crowd, *, size=1, needs=lambda _task: 0, free=math.inf, watch=None):
     """Let some workers do jobs; return what failed."""
     watch = watch or Silence(getattr(crowd, "tick", lambda: None))
-    return Runner(folders, crowd, workers=size, display=watch, needs=needs, free=free).run(plan(jobs, folders))
+    with open_crowd(crowd, folders, size=size, free=free) as executor:
+        return Runner(folders, executor, watch, needs=needs).run(plan(jobs, folders))
+
+
+def open_crowd(crowd, folders, *, size=1, free=math.inf):
+    return LocalExecutor(folders.runs, workers=size, free=free, command=crowd.command, executor=crowd)
 
 
 def records_in(folders):
@@ -221,7 +231,7 @@ def test_a_record_that_somebody_else_made_meanwhile_is_left_as_it_is(folders):
     tasks = plan([job], folders)
     folders.records.mkdir()
     folders.record(job.name).write_text("theirs")
-    assert Runner(folders, crowd, workers=1, display=Silence(crowd.tick)).run(tasks) == {}
+    assert Runner(folders, open_crowd(crowd, folders), Silence(crowd.tick)).run(tasks) == {}
     assert (crowd.words, folders.record(job.name).read_text()) == ({}, "theirs")
 
 
@@ -277,6 +287,7 @@ def test_a_run_that_another_process_began_at_the_same_moment_is_no_failure(folde
         folder.mkdir(parents=True)
         locks.enter_context(runs.lock(folder))
         threading.Timer(0.2, leave_run, [folder]).start()
+        log.write_text("another process is training")
         return 1
 
     crowd.end = begin_too
@@ -295,22 +306,15 @@ def test_every_task_ends_once(folders):
     assert {name for name, failure in watch.endings if failure is not None} == crowd.failing
 
 
-def test_a_command_in_a_process_of_its_own_leaves_its_last_words(tmp_path):
-    log = tmp_path / "runs" / "job.log"
-    assert runner.run_command(["train"], log=log, out=None) == 2
-    assert "DATA" in log.read_text()
-
-
 def test_an_interrupted_runner_stops_its_processes_which_keep_their_checkpoints(folders, monkeypatch):
-    monkeypatch.setattr(runner, "POLL_SECONDS", 0.2)
     jobs = [make_job(seed=seed, train_steps=1_000_000, image_size=4, batch_size=8, threads=1) for seed in range(2)]
 
     def interrupt():
         if all(read_events(folders.runs / job.name) for job in jobs):
             raise KeyboardInterrupt
 
-    with ThreadPoolExecutor(2) as executor, pytest.raises(KeyboardInterrupt):
-        Runner(folders, executor, workers=2, display=Silence(interrupt)).run(plan(jobs, folders))
+    with LocalExecutor(folders.runs, workers=2) as executor, pytest.raises(KeyboardInterrupt):
+        Runner(folders, executor, Silence(interrupt)).run(plan(jobs, folders))
     for job in jobs:
         folder = folders.runs / job.name
         assert not is_locked(folder)
@@ -324,7 +328,7 @@ def test_the_display_says_how_each_run_ended_and_how_long_the_rest_takes(folders
     first, one, other = plan([make_helped(), make_helped(supervised_window=7)], folders)
     console = Console(file=io.StringIO(), width=200)
     seconds = {first.name: 0.0, one.name: 5.0, other.name: 10.0}
-    display = Display([first, one, other], folders, console, seconds=seconds)
+    display = Display([first, one, other], LocalExecutor(folders.runs, workers=1), console, seconds=seconds)
     display.end(first)
     display.end(one, "the disk is full")
     before, after = console.file.getvalue().splitlines()

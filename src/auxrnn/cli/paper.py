@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,6 +13,7 @@ from auxrnn.config import ScaleName
 from auxrnn.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from auxrnn.executors.executor import TaskExecutor
     from auxrnn.experiments.jobs import Folders
     from auxrnn.experiments.scales import Scale
     from auxrnn.report.pages import PageFacts
@@ -161,10 +162,11 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
     from rich.console import Console
 
     from auxrnn.environment import find_device
+    from auxrnn.executors.executor import open_executor
     from auxrnn.experiments.catalog import find_jobs
     from auxrnn.experiments.estimates import estimate_bytes, estimate_seconds
     from auxrnn.experiments.jobs import plan
-    from auxrnn.experiments.runner import Display, Runner, run_command
+    from auxrnn.experiments.runner import Display, Runner
     from auxrnn.training.cost import find_free_memory
 
     jobs = find_jobs(names, scale)
@@ -175,21 +177,22 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
     say(f"{len(jobs)} runs, {sum(folders.is_done(job.name) for job in jobs)} of them done already; {workers} at a time")
     is_smoke = scale.name == "smoke"
     seconds = {} if is_smoke else estimate_seconds(tasks, folders)
-    with HereExecutor() if is_smoke else ThreadPoolExecutor(workers) as executor:
-        failures = Runner(
-            folders,
-            executor,
-            workers=1 if is_smoke else workers,
-            display=Display(tasks, folders, Console(stderr=True), seconds=seconds),
-            command=_run_here if is_smoke else run_command,
-            needs=lambda task: estimate_bytes(task.config),
-            free=find_free_memory(torch.device(find_device())),
-        ).run(tasks)
+    free = find_free_memory(torch.device(find_device()))
+    with _open_here(folders) if is_smoke else open_executor(folders.runs, workers=workers, free=free) as executor:
+        display = Display(tasks, executor, Console(stderr=True), seconds=seconds)
+        runner = Runner(folders, executor, display, needs=lambda task: estimate_bytes(task.config))
+        failures = runner.run(tasks)
     if failures:
         name, reason = next(iter(failures.items()))
         more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
         say(f"auxrnn: {name} failed ({reason}){more}; the same command tries again what is missing")
     return 1 if failures else 0
+
+
+def _open_here(folders: "Folders") -> "TaskExecutor":
+    from auxrnn.executors.local import LocalExecutor
+
+    return LocalExecutor(folders.runs, workers=1, command=_run_here, executor=HereExecutor())
 
 
 class HereExecutor(Executor):
@@ -202,7 +205,7 @@ class HereExecutor(Executor):
         return future
 
 
-def _run_here(words: Sequence[str], *, log: Path, out: Path | None) -> int:
+def _run_here(words: Sequence[str], *, log: Path, out: Path | None, should_stop: Callable[[], bool]) -> int:  # noqa: ARG001 - stops by KeyboardInterrupt
     with (
         log.open("a") as said,
         log.open("a") if out is None else out.open("w") as result,

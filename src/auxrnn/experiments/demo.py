@@ -7,7 +7,6 @@ example: its runs can be evaluated, resumed and used for prediction. Interrupted
 import json
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -16,7 +15,9 @@ from rich.console import Console
 from auxrnn import runs, saved
 from auxrnn.config import RunConfig, Window, unflatten
 from auxrnn.errors import RunError, UsageError
-from auxrnn.experiments.jobs import Folders, Task
+from auxrnn.executors.local import LocalExecutor
+from auxrnn.executors.tasks import Task
+from auxrnn.experiments.jobs import Folders
 from auxrnn.experiments.remembering import NUM_PICTURES, find_mean_image, keep_reconstructions, measure_split
 from auxrnn.experiments.runner import Display, Runner
 from auxrnn.presets import LEARNING, METHOD
@@ -90,9 +91,8 @@ def _train_all(folder: Path, planned: Mapping[str, RunConfig], console: Console)
     tasks = [Task(name, config) for name, config in planned.items()]
     folders, workers = Folders(folder, folder), os.cpu_count() or 1
     console.print(f"training {', '.join(planned)}, {workers} at a time", highlight=False)
-    with ThreadPoolExecutor(workers) as executor:
-        runner = Runner(folders, executor, workers=workers, display=Display(tasks, folders, console))
-        failures = runner.run(tasks)
+    with LocalExecutor(folder, workers=workers) as executor:
+        failures = Runner(folders, executor, Display(tasks, executor, console)).run(tasks)
     if failures:
         name, reason = next(iter(failures.items()))
         raise RunError(f"training {name} failed ({reason}); {folder / name}.log has everything it said")

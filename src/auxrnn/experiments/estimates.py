@@ -16,9 +16,10 @@ from auxrnn import pretraining, runs, saved
 from auxrnn.config import Auto, RunConfig, SupervisedWindow, decided, unflatten
 from auxrnn.data import datasets
 from auxrnn.errors import RunError, UsageError
+from auxrnn.executors.tasks import Task
 from auxrnn.experiments import table1
 from auxrnn.experiments.catalog import find_jobs
-from auxrnn.experiments.jobs import Folders, Task, plan
+from auxrnn.experiments.jobs import Folders, plan
 from auxrnn.experiments.scales import CELLS, Scale
 from auxrnn.report.records import read_record
 from auxrnn.training.cost import estimate_growth, find_longest, time_step

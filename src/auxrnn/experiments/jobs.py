@@ -9,14 +9,12 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from auxrnn.config import RunConfig, flatten, unflatten
+from auxrnn.executors.tasks import Kind, Task
 from auxrnn.presets import ModelName, name_system
 from auxrnn.pretraining import WITHOUT_EFFECT, first_phase
-
-Kind = Literal["train", "cost", "data"]
-"""Train a network; measure one update of it, alone on the machine; count a dataset."""
 
 UNNAMED = ("seed", *WITHOUT_EFFECT)
 """Fields that are no part of the digest."""
@@ -91,18 +89,6 @@ class Folders(NamedTuple):
         stem = job.name.removesuffix(f"-s{job.config.seed}")
         found = (path.stem.removeprefix(f"{stem}-s") for path in self.records.glob(f"{stem}-s*.json"))
         return sorted(int(seed) for seed in found if seed.isdecimal())
-
-
-class Task(NamedTuple):
-    """One process to start: a job, or a pretraining that several jobs share."""
-
-    name: str
-    config: RunConfig
-    kind: Kind = "train"
-    after: str | None = None
-    """The pretraining that this one continues."""
-    is_job: bool = False
-    """Whether it gets a record."""
 
 
 def plan(jobs: Iterable[Job], folders: Folders) -> list[Task]:

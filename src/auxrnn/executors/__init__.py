@@ -1,0 +1,1 @@
+"""Where trainings and measurements are done: tasks, and what does them."""
