@@ -26,6 +26,10 @@ ALLOWED_BESIDE_BPTT = {
     "models/cells/legendre.py": ({"inference_mode"}, "constants made where none is needed may enter a graph later"),
     "streaming.py": ({"inference_mode", "requires_grad_"}, "a trained network that is only read with"),
     "training/evaluate.py": ({"inference_mode"}, "evaluation needs no graph"),
+    "training/processes.py": (
+        {"detach"},
+        "what is sent to other processes are numbers; their gradients are sent beside",
+    ),
     "training/calibration.py": ({"requires_grad_", "enable_grad"}, "the slope of a loss in the temperature alone"),
     "saved.py": ({"no_grad"}, "a temperature is divided into trained weights in place"),
     "training/optimizers.py": ({"no_grad", "enable_grad"}, "the update itself is not differentiated, its closure is"),

@@ -18,7 +18,7 @@ from auxrnn.config import Order, Placement, Window
 from auxrnn.models.cells.recurrence import Recurrence
 from auxrnn.models.decoder import Decoder, Sampling
 from auxrnn.models.encoder import Encoder, Head
-from auxrnn.structs import Draws, LossSum, RNNState, Run, Segments, SequenceBatch
+from auxrnn.structs import Draws, LossSum, RNNState, Run, Segments, SequenceBatch, Share
 
 
 class Geometry(NamedTuple):
@@ -30,14 +30,19 @@ class Geometry(NamedTuple):
 
 
 def sample_past_segments(
-    seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, placement: Placement, rng: torch.Generator
+    seq_len_B: Int[Tensor, " B"],
+    *,
+    geometry: Geometry,
+    placement: Placement,
+    rng: torch.Generator,
+    share: Share | None = None,
 ) -> Segments:
     """Draw segments to reconstruct: right before their anchor, anywhere before it, or also across it.
 
     `immediate`: a uniform on [l', T-1], s = a - l'. `past`: the same a, s uniform on [0, a - l'].
     `past_future`: a uniform on [1, T-1], s uniform on [0, min(a, T-1-l')], so that it may spill over the anchor.
     """
-    row_M, seq_len_M, length_M, (anchor_draw_M, start_draw_M) = _lay_out(seq_len_B, geometry, rng)
+    row_M, seq_len_M, length_M, (anchor_draw_M, start_draw_M) = _lay_out(seq_len_B, geometry, rng, share)
     last_M = seq_len_M - 1
     first_anchor_M = last_M.clamp(max=1) if placement == "past_future" else length_M
     anchor_M = _between(first_anchor_M, last_M, anchor_draw_M)
@@ -46,23 +51,27 @@ def sample_past_segments(
     return Segments(row_M, anchor_M, _between(first_start_M, last_start_M, start_draw_M), length_M)
 
 
-def sample_future_segments(seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, rng: torch.Generator) -> Segments:
+def sample_future_segments(
+    seq_len_B: Int[Tensor, " B"], *, geometry: Geometry, rng: torch.Generator, share: Share | None = None
+) -> Segments:
     """Draw segments to predict, which start at their anchor: a uniform on [0, T-1-l']."""
-    row_M, seq_len_M, length_M, (anchor_draw_M, _) = _lay_out(seq_len_B, geometry, rng)
+    row_M, seq_len_M, length_M, (anchor_draw_M, _) = _lay_out(seq_len_B, geometry, rng, share)
     anchor_M = _between(torch.zeros_like(length_M), seq_len_M - 1 - length_M, anchor_draw_M)
     return Segments(row_M, anchor_M, anchor_M, length_M)
 
 
 def _lay_out(
-    seq_len_B: Int[Tensor, " B"], geometry: Geometry, rng: torch.Generator
+    seq_len_B: Int[Tensor, " B"], geometry: Geometry, rng: torch.Generator, share: Share | None
 ) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"], Int[Tensor, " M"], Float[Tensor, "2 M"]]:
     """Return row, length of the sequence and length of each segment, and two uniform draws for its place."""
     num_rows, num_segments = len(seq_len_B), geometry.num_segments
     row_M = torch.arange(num_rows, device=seq_len_B.device).repeat_interleave(num_segments)
     seq_len_M = seq_len_B[row_M]
     length_M = (seq_len_M - 1).clamp(max=geometry.segment_length)
-    num_drawn = 1 if geometry.is_shared_by_batch else num_rows
+    num_drawn = 1 if geometry.is_shared_by_batch else num_rows if share is None else share.num_rows
     uniform_2BN = torch.rand(2, num_drawn, num_segments, generator=rng, dtype=torch.float64)
+    if share is not None and num_drawn > 1:
+        uniform_2BN = share.take(uniform_2BN, dim=1)
     return row_M, seq_len_M, length_M, uniform_2BN.expand(2, num_rows, num_segments).reshape(2, -1)
 
 
@@ -80,8 +89,8 @@ def _between(
 class Objective(Protocol):
     """A loss on segments of the input, computed from the main network's states at anchors."""
 
-    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator) -> Segments:
-        """Draw segments and their anchors."""
+    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator, share: Share | None = None) -> Segments:
+        """Draw segments and their anchors; with a share, as for the whole batch."""
 
     def gradient_window(self, batch: SequenceBatch, segments: Segments) -> GradientWindow:
         """Return which main states the segments start from, and how far back their gradient reaches."""
@@ -188,9 +197,9 @@ class Reconstruct(nn.Module):
         self.order = order
         self.window = window
 
-    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator) -> Segments:
+    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator, share: Share | None = None) -> Segments:
         """Draw the segments to rebuild, and their anchors."""
-        return sample_past_segments(seq_len_B, geometry=self.geometry, placement=self.placement, rng=rng)
+        return sample_past_segments(seq_len_B, geometry=self.geometry, placement=self.placement, rng=rng, share=share)
 
     def gradient_window(self, batch: SequenceBatch, segments: Segments) -> GradientWindow:
         """Return the main states after the anchors."""
@@ -212,11 +221,21 @@ class Reconstruct(nn.Module):
         if draws is not None:
             mask_OF = self.decoder.head.draw_dropconnect_mask(draws.rng("decoder drop-connect"))
             if true_probability < 1:
-                uniform_2MS = torch.rand(2, *x_MS.shape[:2], generator=draws.rng("sampling")).to(x_MS.device)
+                uniform_2MS = self._draw_uniforms(batch, *x_MS.shape[:2], rng=draws.rng("sampling")).to(x_MS.device)
                 sampling = Sampling(uniform_2MS[0] < true_probability, uniform_2MS[1])
         start = self.decoder.start(state)
         output_MSO = self.decoder(encoder.embedding, x_MS, start, dropconnect_mask_OF=mask_OF, sampling=sampling)
         return self.token_loss(output_MSO, target_MS, find_targets(segments), is_there_MSD)
+
+    def _draw_uniforms(
+        self, batch: SequenceBatch, num_segments: int, num_steps: int, *, rng: torch.Generator
+    ) -> Float[Tensor, "2 M S"]:
+        """Draw two numbers for each token of all segments; with a share, as for the whole batch."""
+        if batch.share is None:
+            return torch.rand(2, num_segments, num_steps, generator=rng)
+        longest = min(batch.x_BT.shape[1] - 1, self.geometry.segment_length)
+        shape = (2, batch.share.num_rows, self.geometry.num_segments, longest)
+        return batch.share.take(torch.rand(shape, generator=rng), dim=1)[..., :num_steps].flatten(1, 2)
 
     def generate(
         self, encoder: Encoder, batch: SequenceBatch, segments: Segments, state: RNNState
@@ -247,9 +266,9 @@ class Predict(nn.Module):
         self.geometry = geometry
         self.window = window
 
-    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator) -> Segments:
+    def sample(self, seq_len_B: Int[Tensor, " B"], *, rng: torch.Generator, share: Share | None = None) -> Segments:
         """Draw the segments to predict; each starts at its anchor."""
-        return sample_future_segments(seq_len_B, geometry=self.geometry, rng=rng)
+        return sample_future_segments(seq_len_B, geometry=self.geometry, rng=rng, share=share)
 
     def gradient_window(self, batch: SequenceBatch, segments: Segments) -> GradientWindow:
         """Return the main states before the anchors, beyond the gradient's reach unless the window is full."""

@@ -37,6 +37,7 @@ from auxrnn.structs import Draws
 from auxrnn.training.cost import find_free_memory
 from auxrnn.training.loop import Session
 from auxrnn.training.optimizers import Phase
+from auxrnn.training.processes import ALONE, Processes
 from auxrnn.training.record import Recorder
 
 USUAL_SIZE, USUAL_LAYERS = 2048, 32
@@ -193,17 +194,25 @@ def _build_decoder(config: RunConfig, spec: InputSpec, encoder: Encoder, head: H
 
 
 def build_session(
-    config: RunConfig, network: Trainable, splits: Splits, *, recorder: Recorder, folder: Path | None
+    config: RunConfig,
+    network: Trainable,
+    splits: Splits,
+    *,
+    recorder: Recorder,
+    folder: Path | None,
+    processes: Processes = ALONE,
 ) -> Session:
     """Return one training of a network on a training split; the test split is used for evaluation only.
 
     Examples without a label count in pretraining, and are left out afterwards.
     """
+    if not processes.is_alone:
+        _check_divisible(config)
     batch_size, seed, validation = decided(config.schedule.batch_size), config.seed, splits.validation
     labeled = splits.train.labeled()
     weighted = labeled.weighted(is_balanced=config.schedule.class_weight == "balanced")
-    pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed)
-    batches = Batches(weighted, batch_size=batch_size, seed=seed)
+    pretrain_batches = Batches(splits.train, batch_size=batch_size, seed=seed, turn=processes.turn)
+    batches = Batches(weighted, batch_size=batch_size, seed=seed, turn=processes.turn)
     if validation is not None and not config.evaluate_all:
         validation = _draw_some(validation, seed)
     return Session(
@@ -216,7 +225,19 @@ def build_session(
         recorder=recorder,
         folder=folder,
         held_out=splits.validation,
+        processes=processes,
     )
+
+
+def _check_divisible(config: RunConfig) -> None:
+    """Refuse what the rows of a batch cannot compute apart from each other."""
+    model, loss = config.model.model, config.loss
+    if model == "vdcnn":
+        raise UsageError("vdcnn normalizes over whole batches, which several processes divide; train it with one")
+    is_apart = loss.objective == "none" and loss.supervised_window != "exact"
+    if model == "lru" and config.baseline.dropout and not is_apart:
+        what = "dropout of an lru with an auxiliary loss or an exact window is for one process"
+        raise UsageError(f"{what}; give --dropout 0, or train with one")
 
 
 def build_phases(config: RunConfig, steps_per_epoch: int, *, pretrain_steps_per_epoch: int) -> list[Phase]:

@@ -61,6 +61,7 @@ from auxrnn.saved import (
     read_config,
 )
 from auxrnn.training.loop import BEST, Position, Session, train
+from auxrnn.training.processes import ALONE, Processes
 from auxrnn.training.record import (
     Checkpoint,
     FileRecorder,
@@ -69,6 +70,7 @@ from auxrnn.training.record import (
     newest_path,
     remove_old,
     save_checkpoint,
+    send_checkpoint,
 )
 
 SPLITS = "splits.json"
@@ -163,7 +165,9 @@ def load_split(folder: Path, name: SplitName, *, data: Path | None = None, data_
     return split
 
 
-def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder: Path | None) -> Session:
+def open_session(
+    config: RunConfig, dataset: Dataset, prepared: Prepared, folder: Path | None, processes: Processes = ALONE
+) -> Session:
     """Put together the training of a run, in its own folder (None keeps nothing) and with its number of threads."""
     assert config.threads is not None, "settle the config first"
     torch.set_num_threads(config.threads)
@@ -180,7 +184,7 @@ def open_session(config: RunConfig, dataset: Dataset, prepared: Prepared, folder
     if config.patience is not None and splits.validation is None:
         raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")
     recorder = ListRecorder() if folder is None else FileRecorder(folder / METRICS)
-    return build_session(config, network, splits, recorder=recorder, folder=folder)
+    return build_session(config, network, splits, recorder=recorder, folder=folder, processes=processes)
 
 
 def check_free(folder: Path, *, other: str = "another --out") -> None:
@@ -259,19 +263,27 @@ def remove_half_made(folder: Path) -> None:
 
 
 def train_or_resume(session: Session) -> bool:
-    """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end."""
+    """Train from the newest whole checkpoint on, or from the start; False if it was stopped before its end.
+
+    Of several processes the first one has the folder, and sends the checkpoint to the others.
+    """
     folder = session.folder
-    assert folder is not None
+    checkpoint = None if folder is None else _take_newest(session, folder)
+    is_done = train(session, send_checkpoint(checkpoint, session.processes))
+    if is_done and folder is not None:
+        _finish(session, folder)
+    return is_done
+
+
+def _take_newest(session: Session, folder: Path) -> Checkpoint | None:
+    """Return the newest whole checkpoint, and clean the folder of what a killed process left."""
     checkpoint = load_newest(session.checkpoint_folder)
     _settle_sums(folder)
     remove_asides(folder)
     remove_old(session.checkpoint_folder)
     if checkpoint is None and newest_path(session.checkpoint_folder) is not None:
         raise RunError(f"no checkpoint in {session.checkpoint_folder} is whole; train again into another folder")
-    is_done = train(session, checkpoint)
-    if is_done:
-        _finish(session, folder)
-    return is_done
+    return checkpoint
 
 
 def extend(session: Session, folder: Path) -> bool:

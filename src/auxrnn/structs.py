@@ -22,6 +22,34 @@ LARGEST_INPUT = 2.0**99
 """Beyond it a number is clipped or refused, so that sums of products stay finite; exact in single precision."""
 
 
+class Turn(NamedTuple):
+    """Which process this one is of those that train together, counted from 0."""
+
+    rank: int = 0
+    num_processes: int = 1
+
+
+ONLY = Turn()
+"""The turn of a process that trains alone."""
+
+
+class Share(NamedTuple):
+    """Which rows of a batch a process has, where several divide it: row b of its own is `row_B[b]` of `num_rows`.
+
+    Its columns fit the longest row of all. What is random is drawn for the whole batch, so that it is the same however
+    many processes there are.
+    """
+
+    row_B: Int[Tensor, " B"]
+    num_rows: int
+    is_counted: bool = True
+    """False where there are fewer rows than processes: then this one computes a row of another one for nothing."""
+
+    def take(self, drawn: Shaped[Tensor, "..."], *, dim: int = 0) -> Shaped[Tensor, "..."]:
+        """Return what was drawn for these rows, which lie along a dimension."""
+        return drawn.index_select(dim, self.row_B.to(drawn.device))
+
+
 class SequenceBatch(NamedTuple):
     """Sequences and their classes. Rows end together; row b begins at column `first_B[b]`."""
 
@@ -33,6 +61,8 @@ class SequenceBatch(NamedTuple):
     Where inputs end in mask channels, it has none for these."""
     weight_B: Float[Tensor, " B"] | None = None
     """How much each row counts in the supervised loss; None: all alike."""
+    share: Share | None = None
+    """Which rows of a larger batch these are; None: they are the batch."""
 
     @property
     def length_B(self) -> Int[Tensor, " B"]:
@@ -43,11 +73,11 @@ class SequenceBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "SequenceBatch":
         """Return the same batch on a device."""
-        return SequenceBatch._make(value if value is None else value.to(device) for value in self)
+        return SequenceBatch._make(value.to(device) if isinstance(value, Tensor) else value for value in self)
 
     def head(self, num_rows: int) -> "SequenceBatch":
-        """Return the first rows."""
-        return SequenceBatch._make(value if value is None else value[:num_rows] for value in self)
+        """Return the first rows, as a batch of their own."""
+        return SequenceBatch._make(value[:num_rows] if isinstance(value, Tensor) else None for value in self)
 
     def tail(self, num_steps: int) -> "SequenceBatch":
         """Return the last steps of all rows."""

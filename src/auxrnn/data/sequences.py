@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float32, Int64, Shaped
 
 from auxrnn.data.images import to_unit
-from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.structs import ONLY, Draws, SequenceBatch, Share, Turn
 
 NO_LABEL = -1
 BLOCK_STEPS = 2**18
@@ -143,13 +143,14 @@ class Split(NamedTuple):
         if block:
             yield np.concatenate(block)
 
-    def align(self) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
+    def align(self, num_columns: int | None = None) -> tuple[Shaped[np.ndarray, "N T *D"], Int64[np.ndarray, " N"]]:
         """Return all examples as a network reads them, in rows that end together, and the column each begins at.
 
-        Gaps are NaN, and so is what fills the last input of a row.
+        Gaps are NaN, and so is what fills the last input of a row. There are as many columns as the longest row needs,
+        unless more are asked for.
         """
         length_N, size = self.length_N, self.encoding.steps_per_input
-        num_columns = int(length_N.max())
+        num_columns = num_columns or int(length_N.max())
         shape = (self.num_examples, num_columns * size, *self.flat.value_K.shape[1:])
         value_NT = np.zeros(shape, self.flat.value_K.dtype)
         begin_N, num_steps_N = self.flat.begin_N1[self.row_N], self.num_steps_N
@@ -183,11 +184,11 @@ def from_array(x_NTD: Shaped[np.ndarray, "N T D"], label_N: Int64[np.ndarray, " 
 class Batches:
     """The batch of each update as a pure function of seed, phase and step, bucketed by length.
 
-    Every epoch holds each example once.
+    Every epoch holds each example once. Where several processes train together, each takes its turn in every batch.
     """
 
-    def __init__(self, split: Split, *, batch_size: int, seed: int) -> None:
-        self.split, self.batch_size, self.seed = split, batch_size, seed
+    def __init__(self, split: Split, *, batch_size: int, seed: int, turn: Turn = ONLY) -> None:
+        self.split, self.batch_size, self.seed, self.turn = split, batch_size, seed, turn
         self._length_N = split.length_N
         self._order: tuple[tuple[str, int], list[Index]] | None = None
 
@@ -197,9 +198,16 @@ class Batches:
         return math.ceil(self.split.num_examples / self.batch_size)
 
     def at(self, step: int, *, phase: str) -> SequenceBatch:
-        """Return the batch of an update of a phase, counted from 0."""
+        """Return the batch of an update of a phase, counted from 0, or this process's share of it."""
         epoch, index = divmod(step, self.steps_per_epoch)
-        return to_batch(self.split.select(self._shuffled(phase, epoch)[index]))
+        index_B = self._shuffled(phase, epoch)[index]
+        if self.turn.num_processes == 1:
+            return to_batch(self.split.select(index_B))
+        length_B = self._length_N[index_B]
+        row_B = deal(length_B, self.turn)
+        share = Share(torch.from_numpy(row_B if len(row_B) else np.zeros(1, np.int64)), len(index_B), len(row_B) > 0)
+        own = self.split.select(index_B[share.row_B.numpy()])
+        return to_batch(own, num_columns=int(length_B.max()))._replace(share=share)
 
     def find_typical(self, phase: str) -> tuple[SequenceBatch, float]:
         """Return the batch whose size is nearest to the mean of an epoch, and that mean as a multiple of its size.
@@ -233,20 +241,30 @@ def draw_batches(length_N: Int64[np.ndarray, " N"], *, batch_size: int, draws: D
     return [batches[index] for index in torch.randperm(len(batches), generator=draws.rng("shuffle batches")).tolist()]
 
 
+def deal(length_B: Int64[np.ndarray, " B"], turn: Turn) -> Int64[np.ndarray, " M"]:
+    """Return the rows of a batch that a process takes, perhaps none; all processes get about as many steps.
+
+    From the longest row to the shortest they go round all processes and back again.
+    """
+    lap_B, place_B = np.divmod(np.arange(len(length_B)), turn.num_processes)
+    rank_B = np.where(lap_B % 2 == 0, place_B, turn.num_processes - 1 - place_B)
+    return np.sort(np.argsort(-length_B, kind="stable")[rank_B == turn.rank])
+
+
 def by_length(split: Split) -> Int64[np.ndarray, " N"]:
     """Return the order in which a split is read fastest; its own if all sequences have one length."""
     return np.argsort(split.length_N, kind="stable")
 
 
-def in_order(split: Split, batch_size: int) -> Iterator[SequenceBatch]:
-    """Yield all examples in their own order; the last batch may be smaller."""
-    for start in range(0, split.num_examples, batch_size):
+def in_order(split: Split, batch_size: int, turn: Turn = ONLY) -> Iterator[SequenceBatch]:
+    """Yield all examples in their own order; the last batch may be smaller. Processes take the batches in turns."""
+    for start in range(turn.rank * batch_size, split.num_examples, turn.num_processes * batch_size):
         yield to_batch(split.select(np.arange(start, min(start + batch_size, split.num_examples))))
 
 
-def to_batch(split: Split) -> SequenceBatch:
-    """Return examples as one batch, in rows that end together."""
-    (x_NT, first_N), is_there_NTD = split.align(), None
+def to_batch(split: Split, *, num_columns: int | None = None) -> SequenceBatch:
+    """Return examples as one batch, in rows that end together; perhaps in more columns than the longest needs."""
+    (x_NT, first_N), is_there_NTD = split.align(num_columns), None
     if split.encoding.has_mask or split.encoding.steps_per_input > 1:
         x_NT, is_there_NTD = split.encoding.fill(x_NT)
     first_B = torch.from_numpy(first_N) if first_N.any() else None

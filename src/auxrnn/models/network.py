@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from auxrnn import bptt, exact
 from auxrnn.auxiliary import Objective
 from auxrnn.config import Readout, SupervisedWindow
+from auxrnn.models import dropout
 from auxrnn.models.encoder import Encoder, Head
-from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch
+from auxrnn.structs import Draws, LossSum, RNNState, SequenceBatch, Share
 
 UNLABELED = -1
 """The label of a sequence whose class is unknown; it counts in the auxiliary loss alone."""
@@ -89,11 +90,11 @@ class Network(nn.Module):
         of scheduled sampling. Outside of training nothing is dropped and no token sampled.
         """
         drawn = draws if is_training else None
-        with _dropping(drawn, self.encoder, self.objective):
+        with _dropping(drawn, batch.share, self.encoder, self.objective):
             segments, windows = None, []
             if terms.is_auxiliary:
                 assert self.objective is not None, "an auxiliary loss needs an objective"
-                segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"))
+                segments = self.objective.sample(batch.length_B, rng=draws.rng("segments"), share=batch.share)
                 windows.append(self.objective.gradient_window(batch, segments))
             window, is_last = terms.supervised_window, terms.is_supervised and self.readout == "last"
             if is_last and window != "exact":
@@ -183,7 +184,7 @@ class Baseline(nn.Module):
         return Losses(supervised, None, num_correct)
 
     def _classify(self, batch: SequenceBatch, draws: Draws | None) -> Float[Tensor, "B C"]:
-        with _dropping(draws, self.reader):
+        with _dropping(draws, batch.share, self.reader):
             feature_BF = self.reader(batch.x_BT, batch.first_B)
         logits_BC: Tensor = self.classifier(feature_BF, _draw_mask(self.classifier, draws))
         return logits_BC
@@ -214,11 +215,15 @@ def classification_loss(
 
 
 @contextlib.contextmanager
-def _dropping(draws: Draws | None, *parts: Any) -> Iterator[None]:
-    """Let dropout layers of those parts that are modules drop what `draws` says, and nothing without it or later."""
+def _dropping(draws: Draws | None, share: Share | None, *parts: Any) -> Iterator[None]:
+    """Let dropout layers of those parts that are modules drop what `draws` says, and nothing without it or later.
+
+    With a share, they draw for the whole batch.
+    """
     modules = [part for part in parts if isinstance(part, nn.Module)]
     for module in modules:
         module.train(draws is not None)
+    before = dropout.SHARE.set(share)
     try:
         # They draw from torch's global generator alone.
         with torch.random.fork_rng(enabled=draws is not None):
@@ -226,6 +231,7 @@ def _dropping(draws: Draws | None, *parts: Any) -> Iterator[None]:
                 torch.manual_seed(draws.rng("dropout").initial_seed())
             yield
     finally:
+        dropout.SHARE.reset(before)
         for module in modules:
             module.eval()
 

@@ -113,8 +113,8 @@ def _time_rows(use: Callable[[SequenceBatch], object], batch: SequenceBatch, mos
 
 def _update(session: Session, phase: Phase, batch: SequenceBatch, *, true_probability: float) -> None:
     """Do an update, with a fresh optimizer and a rate so small that hardly anything moves."""
-    _, _, norm = compute_gradients(session, phase, batch, draws=Draws(0, "trial", 0), true_probability=true_probability)
-    norm.item()  # a GPU has finished when this arrives
+    found = compute_gradients(session, phase, batch, draws=Draws(0, "trial", 0), true_probability=true_probability)
+    found.norm.item()  # a GPU has finished when this arrives
     make_optimizer(session.config.schedule.optimizer, session.network, lr=SMALL_LR).step()
 
 

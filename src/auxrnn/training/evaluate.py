@@ -1,5 +1,8 @@
 """Loss and accuracy of a split, without gradients."""
 
+import functools
+import itertools
+import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,6 +15,7 @@ from auxrnn.data.sequences import Split, by_length, in_order
 from auxrnn.errors import RunError
 from auxrnn.models.network import LossTerms, Trainable
 from auxrnn.structs import Draws, SequenceBatch
+from auxrnn.training.processes import ALONE, Processes
 
 BATCH_SIZE = 64
 """Sequences that are classified together, unless told otherwise."""
@@ -55,15 +59,23 @@ class Evaluation(NamedTuple):
 
 
 @torch.inference_mode()
-def evaluate(network: Trainable, batches: Iterable[SequenceBatch]) -> Evaluation:
-    """Classify every sequence once."""
-    total, confusion_CC = 0.0, None
+def evaluate(network: Trainable, batches: Iterable[SequenceBatch], processes: Processes = ALONE) -> Evaluation:
+    """Classify every sequence once; several processes have batches in turns, and all get the bits of one alone."""
+    num_classes, losses = network.classifier.output.out_features, []
+    confusion_CC = torch.zeros(num_classes, num_classes, dtype=torch.long)
     for batch in (batch.to(network.device) for batch in batches):
         loss, counts_CC = _count(network.logits(batch), batch.label_B)
-        total += float(loss)
-        confusion_CC = counts_CC + (0 if confusion_CC is None else confusion_CC)
-    assert confusion_CC is not None, "a split to evaluate must not be empty"
-    return Evaluation(total / int(confusion_CC.sum()), confusion_CC.cpu())
+        losses.append(float(loss))
+        confusion_CC += counts_CC.cpu()
+    (total,), confusion_CC = _add_in_order(processes, [losses]), processes.add_up(confusion_CC)
+    assert confusion_CC.any(), "a split to evaluate must not be empty"
+    return Evaluation(total / int(confusion_CC.sum()), confusion_CC)
+
+
+def _add_in_order(processes: Processes, columns: list[list[float]]) -> list[float]:
+    """Return the sums of numbers that each process has of its own batches, rounded as if one had all of them."""
+    value_NK = torch.tensor(columns, dtype=torch.float64).T
+    return [functools.reduce(operator.add, column, 0.0) for column in processes.interleave(value_NK).T.tolist()]
 
 
 def count_answers(logits_NC: Float[Tensor, "B C"], label_N: Int[Tensor, " B"]) -> Evaluation:
@@ -89,20 +101,31 @@ def predict_logits(network: Trainable, batches: Iterable[SequenceBatch]) -> Floa
     return found
 
 
-def predict_split(network: Trainable, split: Split, *, batch_size: int = BATCH_SIZE) -> Float[Tensor, "B C"]:
+def predict_split(
+    network: Trainable, split: Split, *, batch_size: int = BATCH_SIZE, processes: Processes = ALONE
+) -> Float[Tensor, "B C"]:
     """Return the logits of a split in its own order, computed in the one that is fastest."""
-    order_N = by_length(split)
-    return predict_logits(network, in_order(split.select(order_N), batch_size))[np.argsort(order_N)]
+    order_N, (rank, num_processes) = by_length(split), processes.turn
+    output, is_own_N = network.classifier.output, np.arange(len(order_N)) // batch_size % num_processes == rank
+    logits_NC = torch.zeros(len(order_N), output.out_features, dtype=output.weight.dtype)
+    if is_own_N.any():
+        own = in_order(split.select(order_N), batch_size, processes.turn)
+        logits_NC[torch.from_numpy(is_own_N)] = predict_logits(network, own)
+    return processes.add_up(logits_NC)[np.argsort(order_N)]
 
 
 @torch.inference_mode()
-def evaluate_auxiliary(network: Trainable, batches: Iterable[SequenceBatch], *, seed: int) -> float:
+def evaluate_auxiliary(
+    network: Trainable, batches: Iterable[SequenceBatch], *, seed: int, processes: Processes = ALONE
+) -> float:
     """Return the auxiliary loss per token on segments that are the same at every call, with true tokens throughout."""
-    total, num_tokens = 0.0, 0.0
+    totals, counts, (rank, num_processes) = [], [], processes.turn
     terms = LossTerms(is_supervised=False, is_auxiliary=True, supervised_window=0)
-    for index, batch in enumerate(batch.to(network.device) for batch in batches):
-        loss = network.losses(batch, terms=terms, draws=Draws(seed, "evaluation", index), is_training=False).auxiliary
+    for index, batch in zip(itertools.count(rank, num_processes), batches, strict=False):
+        draws = Draws(seed, "evaluation", index)
+        loss = network.losses(batch.to(network.device), terms=terms, draws=draws, is_training=False).auxiliary
         assert loss is not None
-        total += float(loss.total)
-        num_tokens += float(loss.num_tokens)
+        totals.append(float(loss.total))
+        counts.append(float(loss.num_tokens))
+    total, num_tokens = _add_in_order(processes, [totals, counts])
     return total / num_tokens if num_tokens else 0.0

@@ -28,6 +28,7 @@ from auxrnn.training import optimizers
 from auxrnn.training.calibration import fit_temperature
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_split
 from auxrnn.training.optimizers import Phase, make_optimizer
+from auxrnn.training.processes import ALONE, Processes
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_PER_PHASE = 10
@@ -127,7 +128,8 @@ class Session:
     config: RunConfig
     recorder: Recorder
     folder: Path | None
-    """Where checkpoints go; None keeps nothing."""
+    """Where checkpoints go; None keeps nothing, as do all processes but the first of several."""
+    processes: Processes = ALONE
     observe: Callable[[Tick], None] = lambda _tick: None
     should_stop: Callable[[], bool] = lambda: False
     best: dict[str, Tensor] | None = None
@@ -167,16 +169,18 @@ def train(session: Session, checkpoint: Checkpoint | None = None) -> bool:
     clock = Clock(time.monotonic() - position.seconds, time.process_time() - position.cpu_seconds)
     if checkpoint is None:
         session.recorder.rewind(0)
+        for tensor in session.network.state_dict().values():
+            session.processes.send_tensor(tensor)
         _save(session, position, optimizer)
     while position.phase_index < len(session.phases):
         phase = session.phases[position.phase_index]
         if position.step == 0 and phase.is_supervised:
             _record_evaluation(session, position, clock)
         while position.step < phase.num_steps and not _has_stalled(session, position):
-            _update(session, position, optimizer)
+            is_asked = _update(session, position, optimizer)
             _finish_step(session, position, optimizer, clock)
             is_end = phase is session.phases[-1] and position.step == phase.num_steps
-            if session.should_stop() and not is_end:
+            if is_asked and not is_end:
                 _save(session, clock.stamp(position), optimizer)
                 return False
         last, position = position, clock.stamp(Position(position.phase_index + 1, best_accuracy=position.best_accuracy))
@@ -191,30 +195,59 @@ def _has_stalled(session: Session, position: Position) -> bool:
     return session.config.patience is not None and position.num_stale >= session.config.patience
 
 
+class Gradients(NamedTuple):
+    """What is known of a batch when the network has its gradients."""
+
+    losses: Losses
+    loss: Float[Tensor, ""]
+    """The weighted sum of both."""
+    norm: Float[Tensor, ""]
+    """Of the gradients before they were clipped."""
+    is_asked_to_stop: bool
+    """Whether any of the processes is."""
+
+
 def compute_gradients(
-    session: Session, phase: Phase, batch: SequenceBatch, *, draws: Draws, true_probability: float
-) -> tuple[Losses, Float[Tensor, ""], Float[Tensor, ""]]:
-    """Set the gradients of a batch; return its losses, their weighted sum, and the norm of the gradients."""
-    terms = session.terms_of(phase)
-    losses = session.network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
-    loss = losses.combine(session.config.loss.auxiliary_weight)
-    return losses, loss, optimizers.back_propagate(session.network, loss, clip_norm=session.config.schedule.clip_norm)
+    session: Session,
+    phase: Phase,
+    batch: SequenceBatch,
+    *,
+    draws: Draws,
+    true_probability: float,
+    processes: Processes = ALONE,
+) -> Gradients:
+    """Set the gradients of a batch, those of other processes included."""
+    network, terms, weight = session.network, session.terms_of(phase), session.config.loss.auxiliary_weight
+    own = network.losses(batch, terms=terms, draws=draws, true_probability=true_probability)
+    own, is_asked = processes.count_together(own, batch.share, is_asked=session.should_stop())
+    losses = own
+
+    def add_up() -> None:
+        nonlocal losses
+        losses = processes.add_gradients(network, own)
+
+    clip_norm = session.config.schedule.clip_norm
+    norm = optimizers.back_propagate(network, own.combine(weight), clip_norm=clip_norm, add_up=add_up)
+    return Gradients(losses, losses.combine(weight), norm, is_asked)
 
 
-def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> None:
-    """Do one update: the only place where weights change."""
+def _update(session: Session, position: Position, optimizer: torch.optim.Optimizer) -> bool:
+    """Do one update: the only place where weights change. Return whether it shall be the last for now."""
     phase = session.phases[position.phase_index]
     batch = session.batches_of(phase).at(position.step, phase=phase.name).to(session.network.device)
     draws = Draws(session.config.seed, phase.name, position.step)
     true_probability = session.true_probability(session.total_step(position))
-    losses, loss, norm = compute_gradients(session, phase, batch, draws=draws, true_probability=true_probability)
-    for name, value in (("loss", loss), ("gradient", norm)):
+    found = compute_gradients(
+        session, phase, batch, draws=draws, true_probability=true_probability, processes=session.processes
+    )
+    for name, value in (("loss", found.loss), ("gradient", found.norm)):
         if not bool(torch.isfinite(value)):
             raise _not_finite(session, position, name, update=position.step + 1)
     optimizers.set_rate(optimizer, phase.lr_at(position.step))
     optimizer.step()
     position.step += 1
-    position.meter.add(losses)
+    position.meter.add(found.losses)
+    return found.is_asked_to_stop
 
 
 def _finish_step(session: Session, position: Position, optimizer: torch.optim.Optimizer, clock: Clock) -> None:
@@ -288,20 +321,23 @@ def _record_result(session: Session, last: Position, clock: Clock) -> None:
 def _calibrate(session: Session, held_out: Split) -> float:
     if held_out.num_examples < FEWEST_CALIBRATED:
         return 1.0
-    logits_NC = predict_split(session.network, held_out, batch_size=session.batches.batch_size)
+    size = session.batches.batch_size
+    logits_NC = predict_split(session.network, held_out, batch_size=size, processes=session.processes)
     return fit_temperature(logits_NC, torch.from_numpy(held_out.label_N), smoothing=2 / (held_out.num_examples + 2))
 
 
 def _score(session: Session, name: str, split: Split, phase: Phase) -> dict[str, float]:
-    batches = in_order(split.select(by_length(split)), session.batches.batch_size)
+    network, processes = session.network, session.processes
+    batches = in_order(split.select(by_length(split)), session.batches.batch_size, processes.turn)
     if phase.is_supervised:
-        evaluation = evaluate(session.network, batches)
+        evaluation = evaluate(network, batches, processes)
         scores = {f"{name}_loss": evaluation.loss, f"{name}_accuracy": evaluation.accuracy}
         if name == "test":
             scores["test_balanced_accuracy"] = evaluation.balanced_accuracy
             scores["test_macro_f1"] = evaluation.macro_f1
         return scores
-    return {f"{name}_auxiliary_loss": evaluate_auxiliary(session.network, batches, seed=session.config.seed)}
+    loss = evaluate_auxiliary(network, batches, seed=session.config.seed, processes=processes)
+    return {f"{name}_auxiliary_loss": loss}
 
 
 def _stamp(event: str, session: Session, position: Position) -> dict[str, Any]:
@@ -338,7 +374,8 @@ def _restore(session: Session, checkpoint: Checkpoint | None) -> tuple[Position,
         # Possible in run folders of earlier versions, which have no checksums.
         raise RunError("the newest checkpoint does not fit config.json; put that back as it was") from error
     session.recorder.rewind(checkpoint.values["mark"])
-    if checkpoint.values.get("events_sha256") not in (None, session.recorder.checksum()):
+    kept = checkpoint.values.get("events_sha256")
+    if session.folder is not None and kept not in (None, session.recorder.checksum()):
         logger.warning(
             "%s/metrics.jsonl is damaged or edited; training goes on, but the record may be wrong", session.folder
         )

@@ -16,10 +16,16 @@ from auxrnn.config import LRSchedule, OptimizerName
 from auxrnn.models.cells.recurrence import Recurrence
 
 
-def back_propagate(network: nn.Module, loss: Float[Tensor, ""], *, clip_norm: float) -> Float[Tensor, ""]:
-    """Set the gradients of a loss, clipped by their global norm; return the norm before clipping."""
+def back_propagate(
+    network: nn.Module, loss: Float[Tensor, ""], *, clip_norm: float, add_up: Callable[[], object] = lambda: None
+) -> Float[Tensor, ""]:
+    """Set the gradients of a loss, clipped by their global norm; return the norm before clipping.
+
+    `add_up` is called before they are clipped, to add those of other processes.
+    """
     network.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    add_up()
     return nn.utils.clip_grad_norm_(network.parameters(), clip_norm or float("inf"))
 
 

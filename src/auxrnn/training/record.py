@@ -18,6 +18,7 @@ from torch import Tensor
 
 from auxrnn.errors import RunError
 from auxrnn.files import cannot_write, digest, find_checksum, write_aside
+from auxrnn.training.processes import Processes
 
 
 @runtime_checkable
@@ -145,6 +146,16 @@ def load_newest(folder: Path) -> Checkpoint | None:
             return checkpoint
         logger.warning("checkpoint %s is damaged; going back to the one before it", path.with_suffix(""))
     return None
+
+
+def send_checkpoint(checkpoint: Checkpoint | None, processes: Processes) -> Checkpoint | None:
+    """Return the checkpoint of the first process, in each of them."""
+    if processes.is_alone:
+        return checkpoint
+    whole = b"" if checkpoint is None else safetensors.torch.save(checkpoint.tensors)
+    values = b"" if checkpoint is None else json.dumps(checkpoint.values).encode()
+    whole, values = processes.send(whole), processes.send(values)
+    return Checkpoint(safetensors.torch.load(whole), json.loads(values)) if values else None
 
 
 def newest_path(folder: Path) -> Path | None:

@@ -41,7 +41,7 @@ class ConvRNN(nn.Module):
     def forward(self, x_BT: Int[Tensor, "B T"], first_B: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B F"]:
         """Return the last states of both directions, forward first; the cost grows with the longest row."""
         text_BT, length_B = fix_length(x_BT, first_B, num_steps=self.num_steps, padding=self.vocabulary_size)
-        h_BHW, length_B = self.convolve(text_BT[:, : int(length_B.max())], length_B)
+        h_BHW, length_B = self.convolve(text_BT[:, : x_BT.shape[1]], length_B)
         h_BWH = self.dropout(h_BHW).transpose(1, 2)
         return self.dropout(self.read_both_ways(h_BWH, length_B))  # type: ignore[no-any-return]
 

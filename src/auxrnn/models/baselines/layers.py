@@ -1,5 +1,6 @@
 """What the baselines share: rows moved so that they begin together, masks of what is real, and a cheap dropout."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -7,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from auxrnn.models.dropout import drop, own_rows, whole_shape
 from auxrnn.structs import Steps
 
 
@@ -79,9 +81,10 @@ class Dropout(nn.Module):
         if not self.training or not self.rate:
             return x
         if x.device.type != "cpu":
-            return F.dropout(x, self.rate)
+            return drop(x, self.rate)
         num_cleared = min(round(self.rate * LEVELS), LEVELS - 1)
-        num_draws = -(-x.numel() // 4)
-        bits = torch.empty(num_draws, dtype=torch.int64).random_(SMALLEST_64, None).view(torch.int16)
-        is_kept = (bits[: x.numel()] >= SMALLEST_16 + num_cleared).view(x.shape)
+        shape = whole_shape(x)
+        size = math.prod(shape)
+        bits = torch.empty(-(-size // 4), dtype=torch.int64).random_(SMALLEST_64, None).view(torch.int16)
+        is_kept = own_rows((bits[:size] >= SMALLEST_16 + num_cleared).view(shape))
         return x * is_kept.to(x.dtype).mul_(LEVELS / (LEVELS - num_cleared))

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from auxrnn.kernels import scan as kernel
 from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, Recurrence
+from auxrnn.models.dropout import drop
 from auxrnn.structs import RNNState
 
 # At first a unit turns by at most so much a step: a full turn takes 20 steps or more.
@@ -117,7 +118,7 @@ class Block(nn.Module):
         x_BTK = scan(v_BTK, self.decay(), start_BK, idle_BT)
         y_BTH = torch.addcmul(F.linear(x_BTK, self.weight_HK), self.skip_H, u_BTH)
         gated_BTH = F.glu(self.gate(F.gelu(y_BTH)), dim=2)
-        return x_BTK, h_BTH + F.dropout(gated_BTH, self.dropout, self.training)
+        return x_BTK, h_BTH + drop(gated_BTH, self.dropout, is_training=self.training)
 
 
 def scan_steps(
