@@ -1,6 +1,7 @@
 """AuxRNNClassifier is a scikit-learn estimator: its own checks, pipelines, searches, and what it learns."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +85,17 @@ def test_sequences_of_vectors_and_of_numbers_are_read_alike(digits):
 def test_four_dimensions_are_refused_with_a_sentence():
     with pytest.raises(ValueError, match="it takes \\[examples, steps\\]"):
         AuxRNNClassifier(**TINY).fit(np.zeros((4, 3, 2, 2)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("to_input", [np.array, list], ids=["array", "list"])
+def test_channels_that_come_first_are_warned_of_and_the_cure_works(to_input):
+    x_NDT, y_N = np.random.default_rng(0).random((12, 3, 20)), np.arange(12) % 2
+    hint = re.escape("length 3 with 20 channels; if it is the other way round, give X.transpose(0, 2, 1)")
+    with pytest.warns(UserWarning, match=hint) as warned:
+        AuxRNNClassifier(**TINY).fit(to_input(x_NDT), y_N)
+    assert warned[0].filename == __file__
+    # Warnings are errors here.
+    assert AuxRNNClassifier(**TINY).fit(to_input(x_NDT.transpose(0, 2, 1)), y_N).run_.card.format.num_channels == 3
 
 
 def make_series(num_rows=24, num_channels=2):

@@ -5,6 +5,7 @@ What it trains is a run without a folder: data, planning and training are those 
 
 import json
 import logging
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -273,6 +274,10 @@ class AuxRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             value_K, length_N = x_NTD.reshape(-1, x_NTD.shape[2]), [x_NTD.shape[1]] * len(x_NTD)
         if not is_first and value_K.shape[1] != (fitted := count_values(self.run_.card.format)):
             raise ValueError(f"X has {count_channels(value_K.shape[1])} a step; it was fitted on {fitted}")
+        if is_first and max(length_N) < value_K.shape[1]:
+            found = f"X is read as sequences of length {max(length_N):,} with {count_channels(value_K.shape[1])}"
+            cure = "if it is the other way round, give X.transpose(0, 2, 1), or each sequence of a list transposed"
+            warnings.warn(f"{found}; {cure}", stacklevel=5)
         flat = Flat(value_K, np.cumsum([0, *length_N], dtype=np.int64))
         self._check_numbers(flat, is_first=is_first)
         return flat

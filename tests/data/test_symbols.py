@@ -1,6 +1,5 @@
 """Integers as symbols: each one of the training rows has a token, all others share one; and the layout [N, D, T]."""
 
-import logging
 from collections import Counter
 
 import numpy as np
@@ -81,19 +80,42 @@ def test_a_stream_of_symbols_answers_as_prediction_does(tmp_path, objective):
     np.testing.assert_allclose(stream.step(encoded), probability_NC, atol=1e-5)
 
 
-def test_arrays_that_look_transposed_are_warned_of_and_the_flag_transposes_them(tmp_path, caplog):
+def test_arrays_that_look_transposed_are_described_with_the_flag_that_transposes_them(tmp_path):
     x_NDT = np.arange(40.0).reshape(2, 2, 10)
     path = save(tmp_path, x_NDT, lengths=np.array([10, 4]))
-    with caplog.at_level(logging.WARNING), pytest.raises(RunError, match="has the length 10"):
+    hint = "if it is the other way round, give --channels-first"
+    with pytest.raises(RunError, match=f"has the length 10; give it a length from 1 to 2, the steps .*; {hint}"):
         read(path)
-    assert "2 steps of 10 channels; if it is the other way round, give --channels-first" in caplog.text
-    caplog.clear()
+    assert read(save(tmp_path, x_NDT))[0].description.endswith(f"up to 2 steps of 10 channels; {hint}")
+    save(tmp_path, x_NDT, lengths=np.array([10, 4]))
     understood, values = read(path, channels_first=True)
     assert values == [x_NDT[0].T.tolist(), x_NDT[1].T[:4].tolist()]
     assert understood.format == SeriesFormat(2, is_channels_first=True)
-    assert "10 steps of 2 channels" in understood.description
+    assert understood.description.endswith("10 steps of 2 channels")
     assert read(path, like=understood.format)[1] == values
-    assert not caplog.text
+
+
+def test_arrays_that_look_transposed_by_the_flag_are_described_without_it(tmp_path):
+    path = save(tmp_path, np.arange(40.0).reshape(2, 10, 2))
+    understood, _ = read(path, channels_first=True)
+    hint = "; if it is the other way round, leave out --channels-first"
+    assert understood.description.endswith(f"up to 2 steps of 10 channels{hint}")
+    # In predictions the axes are those of the run.
+    assert hint not in read(path, like=understood.format)[0].description
+
+
+def test_every_training_says_that_axes_look_swapped_and_a_check_says_it_once(tmp_path, capsys):
+    path = save(tmp_path, np.random.default_rng(0).normal(size=(20, 2, 10)))
+    hint = "2 steps of 10 channels; if it is the other way round, give --channels-first"
+    for number in range(2):
+        # The second one finds the data in the cache.
+        words = ["--train-steps", "1", "--hidden-size", "4", "--out", tmp_path / f"run-{number}"]
+        assert hint in call("train", path, *words).err
+    checked = call("data", "check", path)
+    assert (checked.out + checked.err).count(hint) == 1
+    checked = call("data", "check", path, "--channels-first")
+    assert checked.code == 0
+    assert "10 steps of 2 channels\n" in checked.out
 
 
 def test_arrays_without_channels_cannot_have_them_first(tmp_path):

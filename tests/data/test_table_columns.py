@@ -3,12 +3,14 @@
 import csv
 import io
 
+import numpy as np
 import pytest
 
 from auxrnn.data.examples import Problems
 from auxrnn.data.formats import TextFormat
 from auxrnn.data.readers.table import TableOptions, table_source
 from auxrnn.errors import UsageError
+from command import call
 
 UNSAID = TableOptions()
 HEADERLESS = TableOptions("2", "1")
@@ -198,3 +200,65 @@ def test_the_keys_of_json_are_its_columns(tmp_path, assert_one_sentence):
         understand(path)
     assert_one_sentence(error, path, "(it has 'n', 'plot', 'tags', 'kind'); give --text-column and --label-column")
     assert understand(path, TableOptions("2", "4")) == ("text in column plot, labels in column kind", "a b", None)
+
+
+MOODS = [(n, f"text {n}", 0.5 * n + 0.25, "ab"[n % 2], "same") for n in range(12)]
+TABLES = {
+    "texts": [["key", "text", "score", "mood", "kind"], *MOODS],
+    "wide": [["t0", "t1", "score", "mood", "kind"], *((n, -n, *rest) for n, _, *rest in MOODS)],
+    "long": [
+        ["id", "time", "x", "score", "mood"],
+        *((n, t, n * t, *rest[:2]) for n, _, *rest in MOODS for t in (0, 1)),
+    ],
+}
+SINGLE, SINGULAR = "has the single class 'same' in its training examples", "has 12 different labels in 12 training"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("kind", "words", "column", "what"),
+    [
+        ("texts", [], "nosuch", "has no column 'nosuch'"),
+        ("texts", [], "score", SINGULAR),
+        ("texts", [], "key", SINGULAR),
+        ("texts", [], "kind", SINGLE),
+        ("texts", [], "text", "does not say which column is the text"),
+        ("texts", ["--text-column", "text"], "text", "is given as text and as labels; give another one"),
+        ("wide", [], "nosuch", "has no column 'nosuch'"),
+        ("wide", ["--value-columns", "t0+t1"], "nosuch", "has no column 'nosuch'"),
+        ("wide", ["--value-columns", "t0+t1"], "score", SINGULAR),
+        ("wide", ["--value-columns", "t0+t1"], "kind", SINGLE),
+        ("wide", ["--value-columns", "t0+t1"], "t0", "is given as numbers and as labels; give another one"),
+        ("long", [], "nosuch", "has no column 'nosuch'"),
+        ("long", ["--value-columns", "x"], "score", SINGULAR),
+        (
+            "long",
+            ["--value-columns", "x"],
+            "time",
+            "where its series began with '0'; give all rows of a series the same",
+        ),
+    ],
+)
+def test_a_wrong_column_of_labels_is_refused_with_the_columns_there_are(tmp_path, kind, words, column, what, suffix):
+    path = write(tmp_path, TABLES[kind])
+    if suffix == "parquet":
+        pandas = pytest.importorskip("pandas")
+        pandas.read_csv(path).to_parquet(path := path.with_suffix(".parquet"))
+    result = call("train", path, *words, "--label-column", column, "--out", tmp_path / "run")
+    *_, last = result.err.splitlines()
+    assert result.code in (1, 2)
+    assert last.startswith("auxrnn: ")
+    assert what in last
+    assert f"(it has {', '.join(map(repr, TABLES[kind][0]))})" in last
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_that_are_no_column_of_a_table_are_refused_without_one(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros((12, 5)), y=np.arange(12))
+    result = call("train", tmp_path / "x.npz", "--out", tmp_path / "run")
+    assert result.err.endswith(f"{SINGULAR} examples; give several examples of each class\n")
+
+
+def test_one_label_for_each_class_is_enough_beside_a_test_split(tmp_path):
+    texts = write(tmp_path, [["text", "label"], *((f"text {n}", f"class {n}") for n in range(12))])
+    assert call("data", "check", texts, "--test-data", texts).code == 0

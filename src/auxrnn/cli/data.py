@@ -134,9 +134,10 @@ def show(config: DataConfig, *, out: Path = Path("data.png")) -> None:
     dataset = load_data(settled.data)
     prepared = runs.prepare(settled, dataset)
     train = make_splits(dataset, prepared.division, prepared.card.format).train
-    title = f"{config.data}: {dataset.facts.description}"
+    say(f"{config.data}: {dataset.facts.description}")
+    # Without advice to the user.
+    title = f"{config.data}: {dataset.facts.description.partition('; ')[0]}"
     write_aside(out, _draw(train, dataset, prepared.card.format, title=title))
-    say(title)
     print(out)
 
 

@@ -9,6 +9,7 @@ Dimension letters: `N` examples, `K` steps of all sequences together.
 import hashlib
 import json
 import logging
+import re
 import shutil
 import sys
 from array import array
@@ -51,6 +52,9 @@ SPARE_BYTES = 2**27
 PARTS: tuple[Part, ...] = get_args(Part)
 NO_PART = -1
 MOST_NAMED = 3
+MOST_SINGLE = 10
+"""So many examples, each with a label of its own, are no set of classes."""
+FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 FILL_IN = "fill it in, or give --missing mask"
 
 Observe = Callable[[int, int | None], None]
@@ -258,7 +262,7 @@ def collect(
                 observe(done + number, total)
     order = _order_classes(collector, opened[0])
     table = collector.table(order)
-    _check(sources[0].name, collector, table, order)
+    _check(sources[0].name, collector, table, order, opened[0].label_cure)
     names = opened[0].class_names or {}
     first = np.zeros(0, dtype=np.uint8) if collector.first_value is None else collector.first_value
     return table, Facts(
@@ -339,7 +343,7 @@ def _order_classes(collector: Collector, understood: Understood) -> list[str]:
         return sorted(places)
 
 
-def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) -> None:
+def _check(name: str, collector: Collector, table: Table, order: Sequence[str], cure: str) -> None:
     """Refuse data that cannot be trained on."""
     problems = collector.problems
     if not len(table.label_N):
@@ -350,8 +354,22 @@ def _check(name: str, collector: Collector, table: Table, order: Sequence[str]) 
     for number, label in enumerate(order):
         if number not in trained:
             what = f"has the label {label!r}, which no training example has"
-            cure = "add training examples of that class or take it out of the other splits"
-            problems.refuse(collector.first_place[label], what, cure)
+            add = "add training examples of that class or take it out of the other splits"
+            problems.refuse(collector.first_place[label], what, add)
+    num_labeled = int((is_train & (table.label_N != NO_LABEL)).sum())
     if len(trained) < 2:
         found = "no labels" if not trained else f"the single class {order[min(trained)]!r}"
-        problems.refuse(name, f"has {found} in its training examples", "classification needs at least two classes")
+        what = f"has {found} in its training examples"
+        problems.refuse(name, what, "; ".join(filter(None, ["classification needs at least two classes", cure])))
+    elif num_labeled >= MOST_SINGLE and _are_no_classes(
+        order, num_labeled, has_test=PARTS.index("test") in table.part_N
+    ):
+        what = f"has {len(trained):,} different labels in {num_labeled:,} training examples"
+        problems.refuse(name, what, cure or "give several examples of each class")
+
+
+def _are_no_classes(order: Sequence[str], num_labeled: int, *, has_test: bool) -> bool:
+    """Return whether labels are names of examples, of which none is left to test on, or measurements."""
+    num_fractions = sum(FRACTION.fullmatch(label) is not None for label in order)
+    is_measured = 2 * num_fractions > len(order) > num_labeled / 2
+    return is_measured or (len(order) == num_labeled and not has_test)

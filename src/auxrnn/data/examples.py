@@ -161,6 +161,8 @@ class Understood(NamedTuple):
     """Approximate size of the values on disk."""
     class_names: Mapping[str, str] | None = None
     """Names for the labels, if the files have them; their order is the order of the classes."""
+    label_cure: str = ""
+    """What to do where the labels are no classes: of a table, which other columns there are."""
 
 
 class Source(NamedTuple):

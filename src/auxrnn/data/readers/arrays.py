@@ -6,7 +6,6 @@ is taken before the file is known to hold what its header says.
 """
 
 import io
-import logging
 import math
 import os
 import warnings
@@ -35,7 +34,6 @@ from auxrnn.data.formats import Format, SeriesFormat, SymbolFormat, count_channe
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
 
-logger = logging.getLogger(__name__)
 Role = Literal["x", "y", "lengths"]
 Location = tuple[Path, str | None]
 """A file, and the name of the array in it; None for an .npy."""
@@ -223,26 +221,31 @@ def _understand(
     form = asked if isinstance(asked, SymbolFormat) else _fit(splits, asked, like)
     num_examples, longest = sum(split.x.shape[0] for split in splits), max(split.step_shape[0] for split in splits)
     what = "integers as symbols" if isinstance(form, SymbolFormat) else count_channels(form.num_channels)
-    steps = f"up to {longest:,} steps of {what}"
+    steps = f"up to {longest:,} step{'s' * (longest > 1)} of {what}"
     parts = ", ".join(f"{split.x.shape[0]:,} {split.part}" for split in splits if split.part is not None)
     description = f"arrays, {num_examples:,} sequences of {steps}{parts and f' ({parts})'}"
+    # No warning, but part of the description, which every training says: later ones read the cache.
+    hint = "" if like is not None or isinstance(form, SymbolFormat) else _hint(form, longest)
     num_bytes = (8 if isinstance(form, SymbolFormat) else 4) * sum(math.prod(split.x.shape) for split in splits)
-    return Understood(description, form, _read_examples(splits, form, problems), num_examples, num_bytes)
+    examples = _read_examples(splits, form, problems, hint)
+    return Understood(description + hint, form, examples, num_examples, num_bytes)
 
 
 def _fit(splits: Sequence[ArraySplit], asked: SeriesFormat, like: Format | None) -> SeriesFormat:
-    """Return the format of the arrays; those whose axes look swapped are warned of."""
-    place, (num_steps, *channels) = splits[0].x.place, splits[0].step_shape
+    place, (_, *channels) = splits[0].x.place, splits[0].step_shape
     if like is None and asked.is_channels_first and not channels:
         raise UsageError(f"{place} has the shape {list(splits[0].x.shape)}, without channels; remove --channels-first")
-    if like is None and not asked.is_channels_first and num_steps < math.prod(channels):
-        found = f"{num_steps:,} steps of {channels[0]:,} channels"
-        logger.warning("%s is read as %s; if it is the other way round, give --channels-first", place, found)
     form = fit_channels([(split.x.place, math.prod(split.step_shape[1:])) for split in splits], like)
     return form if like is not None else form._replace(is_channels_first=asked.is_channels_first)
 
 
-def _read_examples(splits: Sequence[ArraySplit], form: ArrayFormat, problems: Problems) -> Iterator[Example]:
+def _hint(form: SeriesFormat, longest: int) -> str:
+    """Return what to do about axes that look swapped; empty if they do not."""
+    cure = "leave out" if form.is_channels_first else "give"
+    return f"; if it is the other way round, {cure} --channels-first" if longest < form.num_channels else ""
+
+
+def _read_examples(splits: Sequence[ArraySplit], form: ArrayFormat, problems: Problems, hint: str) -> Iterator[Example]:
     for split in splits:
         with problems.noting_errors():
             rows = (row for block in read_blocks(split.x) for row in block)
@@ -251,17 +254,17 @@ def _read_examples(splits: Sequence[ArraySplit], form: ArrayFormat, problems: Pr
                 with problems.at(place):
                     length = None if split.length_N is None else int(split.length_N[index])
                     if isinstance(form, SymbolFormat):
-                        value: Shaped[np.ndarray, "T *D"] = _cut(row, length).reshape(-1).astype(np.int64)
+                        value: Shaped[np.ndarray, "T *D"] = _cut(row, length, hint).reshape(-1).astype(np.int64)
                     else:
-                        value = _to_numbers(_cut(row.T if form.is_channels_first else row, length))
+                        value = _to_numbers(_cut(row.T if form.is_channels_first else row, length, hint))
                     label = None if split.label_N is None else _to_label(split.label_N, index)
                     yield Example(value, label, place, split.part)
 
 
-def _cut(row: Shaped[np.ndarray, "..."], length: int | None) -> Shaped[np.ndarray, "..."]:
+def _cut(row: Shaped[np.ndarray, "..."], length: int | None, hint: str) -> Shaped[np.ndarray, "..."]:
     """Return the steps before the padding."""
     if length is not None and not 0 <= length <= len(row):
-        cure = f"give it a length from 1 to {len(row)}, the steps that are there"
+        cure = f"give it a length from 1 to {len(row)}, the steps that are there{hint}"
         raise ExampleError(f"has the length {length}", cure)
     if length == 0:
         raise ExampleError("is empty")

@@ -35,6 +35,7 @@ from auxrnn.data.readers.table import (
     LABEL_NAMES,
     TEXT_NAMES,
     TableFile,
+    cure_labels,
     describe_table,
     find_asked_label,
     find_column,
@@ -88,7 +89,8 @@ def number_source(name: str, files: Files, options: NumberOptions) -> Source:
             return _read_wide(file, problems) if file.series is None else _read_long(file, problems)
 
         examples = read_files(opened, read_one, problems, "has no series", "give it at least one row of numbers")
-        return Understood(_describe(opened[0]), form, examples, None, num_bytes)
+        cure = cure_labels(opened[0])
+        return Understood(_describe(opened[0]), form, examples, None, num_bytes, label_cure=cure)
 
     plain = {"reader": "numbers", "parts": describe_parts(files)} | options._asdict()
     return Source(name, [*to_parts(files).values()], plain, read)
@@ -97,9 +99,10 @@ def number_source(name: str, files: Files, options: NumberOptions) -> Source:
 def is_number_table(head: Head, *, label_column: str | None = None) -> bool:
     """Return whether a table holds numbers beside labels and names of series; a single column of digits may be text."""
     table = _settle(head, NumberOptions(label_column))
-    label = _find_label(table, label_column, (), has_labels=True)
-    series, time, others = _divide(table, NumberOptions(), {label})
-    text = find_known(table.names, TEXT_NAMES, besides=[label]) if table.is_named else None
+    # A column may be called label where the user gives another one.
+    labels = {_find_label(table, asked, (), has_labels=True) for asked in (label_column, None)}
+    series, time, others = _divide(table, NumberOptions(), labels)
+    text = find_known(table.names, TEXT_NAMES, besides=labels) if table.is_named else None
     numeric = [index for index in others if table.has_numbers(index)]
     if text is not None and text not in numeric:
         return False
@@ -133,7 +136,7 @@ def _open(path: Path, part: Part | None, options: NumberOptions, like: SeriesFor
         chosen = _choose_like(table, like)
     else:
         asked = split_columns(options.value_columns, table.names)
-        chosen = tuple(find_column(path, table.names, name, "--value-columns") for name in asked)
+        chosen = tuple(find_column(table, name, "--value-columns") for name in asked)
     needs_label = options.has_labels and part != "unlabeled"
     label = _find_label(table, options.label_column, chosen, has_labels=needs_label)
     series, time, others = _divide(table, options, {label, *chosen})
@@ -175,7 +178,7 @@ def _choose_like(table: Head, like: SeriesFormat) -> tuple[int, ...]:
 def _find_label(table: Head, asked: str | None, besides: Collection[int], *, has_labels: bool) -> int | None:
     """Return the column of the labels: asked for, of a well-known name, or the first of a table without names."""
     if asked is not None:
-        return find_asked_label(table.path, table.names, asked, besides, "numbers")
+        return find_asked_label(table, asked, besides, "numbers")
     if table.is_named:
         # Beside x, y is a channel.
         names = ["" if name.lower() == "y" and "x" in map(str.lower, table.names) else name for name in table.names]
@@ -196,7 +199,7 @@ def _divide(
 
     def find(asked: str | None, known: re.Pattern[str], flag: str) -> int | None:
         if asked is not None:
-            return find_column(table.path, table.names, asked.strip(), flag)
+            return find_column(table, asked.strip(), flag)
         return find_known(table.names, known, besides=besides) if table.is_named else None
 
     series = find(options.series_column, SERIES_NAMES, "--series-column")
@@ -261,7 +264,7 @@ class _Steps:
         label = _find_class(cells, file)
         if None not in (label, self.label) and label != self.label:
             what = f"has the label {str(label)[:40]!r} where its series began with {str(self.label)[:40]!r}"
-            raise ExampleError(what, "give all rows of a series the same label")
+            raise ExampleError(what, f"give all rows of a series the same label, or {cure_labels(file)}")
         value_D = _read_numbers(cells, file.names, file.text)
         time = 0.0 if file.time is None else _to_time(cells[file.time], file.names[file.time])
         self.label = self.label or label

@@ -116,7 +116,7 @@ def _read_tables(
     class_names = None if options.class_names is None else _read_class_names(options.class_names)
     texts = read_texts(opened, problems)
     examples = (Example(form.to_values(text), label, place, file.part) for file, place, text, label in texts)
-    return Understood(_describe(first), form, examples, None, num_bytes, class_names)
+    return Understood(_describe(first), form, examples, None, num_bytes, class_names, cure_labels(first))
 
 
 def open_tables(
@@ -141,11 +141,12 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
         return split_columns(options.text_column, names) or (usual if usual and {*usual} <= {*names} else ())
 
     is_header = _is_header(head.names, options.has_labels)
-    _, names, is_named, _ = head.settle([*ask(head.names), label_name], is_header=is_header)
-    text = tuple(find_column(path, names, name, "--text-column") for name in ask(names))
+    table = head.settle([*ask(head.names), label_name], is_header=is_header)
+    names = table.names
+    text = tuple(find_column(table, name, "--text-column") for name in ask(names))
     if options.text_column is not None and usual is None and text:
         _refuse_numbers(head, [names[index] for index in text], text)
-    label = find_asked_label(path, names, options.label_column, text, "text")
+    label = find_asked_label(table, options.label_column, text, "text")
     if label is None:
         label = find_known(names, LABEL_NAMES, besides=text)
     if not text:
@@ -160,7 +161,7 @@ def _open(path: Path, part: Part | None, options: TableOptions, *, usual: tuple[
         cure += " (or --value-columns, for numbers)" * (not text and usual is None)
         alone = "add a column of labels, or give the file as --unlabeled"
         raise UsageError(f"{path} {what}; {alone if len(names) == 1 else cure}")
-    return TableFile(path, part, names, is_named, text, label)
+    return TableFile(path, part, names, table.is_named, text, label)
 
 
 def _refuse_numbers(head: Head, names: Sequence[str], text: Sequence[int]) -> None:
@@ -207,24 +208,27 @@ def is_called(name: str, known: re.Pattern[str]) -> bool:
     return known.fullmatch(re.sub(r"[\s_-]+", "_", name.strip().lower())) is not None
 
 
-def find_column(path: Path, names: Sequence[str], name: str, flag: str) -> int:
+def find_column(table: Head, name: str, flag: str) -> int:
     """Return the position of a column by its name, or by its number if no column has that name."""
+    path, names = table.path, table.names
     if name and name in names:
         if names.count(name) > 1:
             raise UsageError(f"{path} has more than one column {name!r}; give {flag} its number, counted from 1")
         return names.index(name)
     if name in map(str, range(1, len(names) + 1)):
         return int(name) - 1
-    raise UsageError(f"{path} has no column {name!r} (it has {list_names(names)}); give {flag} one that all files have")
+    # Its first row may be a header all the same, with names that are not well known.
+    first = names if table.is_named else [str(column[0]).strip() for column in table.cells]
+    has = list_names(names if any(map(is_number, filter(None, first))) else first)
+    raise UsageError(f"{path} has no column {name!r} (it has {has}); give {flag} one that all files have")
 
 
-def find_asked_label(
-    path: Path, names: Sequence[str], asked: str | None, besides: Collection[int], what: str
-) -> int | None:
+def find_asked_label(table: Head, asked: str | None, besides: Collection[int], what: str) -> int | None:
     """Return the column of labels that is asked for, None if none is; it cannot be one of those that are read."""
-    label = None if asked is None else find_column(path, names, asked.strip(), "--label-column")
+    label = None if asked is None else find_column(table, asked.strip(), "--label-column")
     if label in besides:
-        raise UsageError(f"column {asked!r} of {path} is given as {what} and as labels; give another one")
+        found = f"column {asked!r} of {table.path} is given as {what} and as labels"
+        raise UsageError(f"{found}; give another one (it has {list_names(table.names)})")
     return label
 
 
@@ -232,6 +236,11 @@ def find_known(names: Sequence[str], known: re.Pattern[str], *, besides: Collect
     """Return the only column with a well-known name."""
     found = [index for index, name in enumerate(names) if index not in besides and is_called(name, known)]
     return found[0] if len(found) == 1 else None
+
+
+def cure_labels(file: TableFile) -> str:
+    """Return what to do where the labels of a table are no classes."""
+    return "" if file.label is None else f"give --label-column another column (it has {list_names(file.names)})"
 
 
 def list_names(names: Sequence[str]) -> str:
