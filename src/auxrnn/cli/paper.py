@@ -60,10 +60,11 @@ def demo(*, out: Path = Path("runs/demo"), seed: int = 0, smoke: Flag = False, j
 
 
 @command(PAPER, words="[NAMES...]")
-def reproduce(
+def reproduce(  # noqa: PLR0913 - one for each option
     *names: str,
     scale: ScaleName = "desk",
     workers: int = 1,
+    cluster: str | None = None,
     seeds: int | None = None,
     runs: Path = Path("runs/reproduce"),
     results: Path = Path("results"),
@@ -81,6 +82,8 @@ def reproduce(
         scale: How large: smoke (seconds), desk (hours on two cores), full (the paper's lengths and sizes with the fast
             recipe, days on two cores) or paper (the published settings).
         workers: Runs at a time, with one thread each.
+        cluster: Do the runs on a Dask cluster: the address of its scheduler, tcp://HOST:8786, or its scheduler file.
+            Needs the extra cluster: pip install 'auxrnn[cluster]'.
         seeds: Number of seeds of each table entry (default: as the scale says).
         runs: Folder for checkpoints and weights; an interrupted command continues from there.
         results: Folder for records and tables; a run that has its record in RESULTS/SCALE/records is not repeated.
@@ -90,9 +93,9 @@ def reproduce(
         auxrnn reproduce --list
         auxrnn reproduce table2 --scale desk --workers 2
         auxrnn reproduce all --scale smoke
+        auxrnn reproduce table2 --scale full --cluster tcp://host:8786
     """
-    if workers < 1 or (seeds is not None and seeds < 1):
-        raise UsageError("--workers and --seeds must be at least 1")
+    _check_counts(workers, seeds, cluster)
     import torch
     from rich.console import Console
     from rich.markdown import Markdown
@@ -119,7 +122,7 @@ def reproduce(
         return 0
     found, (chosen, folders) = _find_names(names), choose(scale, runs.absolute() / "made")
     try:
-        code = _work(found, chosen, folders, workers=workers)
+        code = _work(found, chosen, folders, workers=workers, cluster=cluster)
     finally:
         # An interrupted command also leaves tables of all that is done.
         outcomes = _keep(found, chosen, folders)
@@ -132,6 +135,13 @@ def reproduce(
         else:
             console.print(Markdown(outcome_markdown(outcome)))
     return code
+
+
+def _check_counts(workers: int, seeds: int | None, cluster: str | None) -> None:
+    if workers < 1 or (seeds is not None and seeds < 1):
+        raise UsageError("--workers and --seeds must be at least 1")
+    if cluster is not None and workers != 1:
+        raise UsageError("--workers is for this machine, and a cluster has workers of its own; leave out --workers")
 
 
 def _keep(names: Sequence[str], scale: "Scale", folders: "Folders") -> list["Outcome"]:
@@ -156,7 +166,7 @@ def _find_names(given: Sequence[str]) -> list[str]:
     return list(EXPERIMENTS) if ALL in given else list(dict.fromkeys(given))
 
 
-def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: int) -> int:
+def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: int, cluster: str | None) -> int:
     """Do what is left; 1 if some of it failed."""
     import torch
     from rich.console import Console
@@ -174,11 +184,17 @@ def _work(names: Sequence[str], scale: "Scale", folders: "Folders", *, workers: 
     if not tasks:
         say(f"all {len(jobs)} runs are done already")
         return 0
-    say(f"{len(jobs)} runs, {sum(folders.is_done(job.name) for job in jobs)} of them done already; {workers} at a time")
+    together = f"{workers} at a time" if cluster is None else "on the cluster"
+    say(f"{len(jobs)} runs, {sum(folders.is_done(job.name) for job in jobs)} of them done already; {together}")
     is_smoke = scale.name == "smoke"
     seconds = {} if is_smoke else estimate_seconds(tasks, folders)
-    free = find_free_memory(torch.device(find_device()))
-    with _open_here(folders) if is_smoke else open_executor(folders.runs, workers=workers, free=free) as executor:
+    with (
+        _open_here(folders)
+        if is_smoke and cluster is None
+        else open_executor(
+            folders.runs, workers=workers, free=find_free_memory(torch.device(find_device())), cluster=cluster
+        ) as executor
+    ):
         display = Display(tasks, executor, Console(stderr=True), seconds=seconds)
         runner = Runner(folders, executor, display, needs=lambda task: estimate_bytes(task.config))
         failures = runner.run(tasks)

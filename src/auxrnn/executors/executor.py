@@ -1,4 +1,4 @@
-"""What does tasks, and how it is opened. It stands on an executor of the standard library's interface."""
+"""What does tasks, and how it is opened. It stands on executors of the standard interface."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from auxrnn.errors import UsageError
 from auxrnn.executors.local import LocalExecutor
 from auxrnn.executors.tasks import Ending, Task
 
@@ -34,6 +35,15 @@ class TaskExecutor(Protocol):
         """Let a training that runs end after the update under way, with a checkpoint; its future then has a failure."""
 
 
-def open_executor(folder: Path, *, workers: int, free: float = math.inf) -> TaskExecutor:
-    """Return what does tasks with so many workers of this machine; their run folders come to lie in `folder`."""
-    return LocalExecutor(folder, workers=workers, free=free)
+def open_executor(folder: Path, *, workers: int, free: float = math.inf, cluster: str | None = None) -> TaskExecutor:
+    """Return what does tasks; their run folders come to lie in `folder`.
+
+    So many workers of this machine; or a Dask cluster, by the address of its scheduler or the file that has it.
+    """
+    if cluster is None:
+        return LocalExecutor(folder, workers=workers, free=free)
+    try:
+        from auxrnn.executors.cluster import ClusterExecutor  # noqa: PLC0415 - needs an extra
+    except ImportError as error:
+        raise UsageError("--cluster needs Dask; pip install 'auxrnn[cluster]'") from error
+    return ClusterExecutor(folder, cluster)
