@@ -46,7 +46,7 @@ FROM_FILE = {
     "feedback": "argmax", "pretrain_epochs": 9.0, "train_epochs": 9.0, "joint": False, "batch_size": 9, "lr": 0.1,
     "lr_halving_epochs": 9.0, "clip_norm": 9.0, "init_from": "a", "seed": 9, "threads": 9, "device": "meta",
     "evaluate_every": 9, "checkpoint_every": 9, "log_every": 9, "readout": "mean", "normalize_auxiliary": True,
-    "lr_schedule": "cosine", "evaluate_all": False, "patience": 9, "class_weight": "balanced",
+    "lr_schedule": "cosine", "evaluate_all": False, "evaluate_test": False, "patience": 9, "class_weight": "balanced",
 }  # fmt: skip
 FROM_FLAGS = {
     "data": "digits", "data_dir": "b", "image_size": 8, "permutation": "b", "train_examples": 8, "length": 8,
@@ -64,7 +64,7 @@ FROM_FLAGS = {
     "feedback": "sample", "pretrain_steps": 8, "train_steps": 8, "joint": True, "batch_size": 8, "lr": 0.2,
     "lr_halving_epochs": 8.0, "clip_norm": 8.0, "init_from": "b", "seed": 8, "threads": 8, "device": "cpu",
     "evaluate_every": 8, "checkpoint_every": 8, "log_every": 8, "readout": "last", "normalize_auxiliary": False,
-    "lr_schedule": "inverse-sqrt", "evaluate_all": True, "patience": 8, "class_weight": "none",
+    "lr_schedule": "inverse-sqrt", "evaluate_all": True, "evaluate_test": True, "patience": 8, "class_weight": "none",
 }  # fmt: skip
 # What only some models take: the model, a value for the file, a value for the flag.
 OF_BASELINES = {
@@ -147,7 +147,7 @@ def test_the_help_of_every_command_carries_an_example_and_defaults(command):
 
 def test_commands_and_options_stand_where_a_newcomer_looks_for_them():
     used = re.findall(r"^│ ([a-z]+)  ", call("--help").out.partition("Before training")[0], re.MULTILINE)
-    assert used == ["train", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export"]
+    assert used == ["train", "tune", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export"]
     panels = re.split(r"^╭─ (.*?) ─+╮$", call("train", "--help").out, flags=re.MULTILINE)[1:]
     options = {
         title: re.findall(r"^│[ *]+(--[a-z-]+)", text, re.MULTILINE)

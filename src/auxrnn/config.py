@@ -347,6 +347,9 @@ class RunConfig:
     evaluate_all: bool = True
     """Evaluate also the test split and part of the training split while training, for curves; otherwise the test split
     is evaluated once, at the end, and a fixed part of the validation split before that."""
+    evaluate_test: bool = True
+    """Evaluate the test split at the end; otherwise it is left to `auxrnn evaluate`, so that settings can be compared
+    on the validation split before anybody looks."""
     patience: int | None = None
     """Evaluations without a better accuracy on the validation split after which training with labels ends early."""
 

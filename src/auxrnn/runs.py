@@ -181,6 +181,8 @@ def open_session(
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device is {config.device!r}, which is not available here; use cpu") from error
     splits = make_splits(dataset, prepared.division, prepared.card.format)
+    if not config.evaluate_test:
+        splits = splits._replace(test=None)
     if config.patience is not None and splits.validation is None:
         raise UsageError(f"patience is {config.patience}, which needs a validation split; give --validation-fraction")
     recorder = ListRecorder() if folder is None else FileRecorder(folder / METRICS)

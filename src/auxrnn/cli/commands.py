@@ -148,7 +148,7 @@ Examples:
     group_commands=Group("Help", sort_key=9),
     default_parameter=Parameter(allow_repeating=True),
 )
-IN_USE = ("train", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export")
+IN_USE = ("train", "tune", "resume", "runs", "evaluate", "predict", "show", "compare", "board", "export")
 """The commands of the first panel, in the order in which one needs them."""
 USE, PREPARE = Group("Train and use", sort_key=0), Group("Before training", sort_key=1)
 PAPER, MACHINE = Group("The paper", sort_key=2), Group("This machine", sort_key=3)
@@ -308,11 +308,13 @@ def _add_layers(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollec
     _check_effects(flags, file, values["model"])
     for name in values.keys() - flags.keys():
         leaves[name].append(Token(implicit_value=values[name], source="layers"))
+    if "given" in leaves:
+        leaves["given"].append(Token(implicit_value=tuple(flags), source="layers"))
 
 
 def _make_help(words: Sequence[str]) -> Help:
     """Return the help for a command line: with the defaults of the recipe, model and config file that it names."""
-    if words[0] not in ("train", "cost"):
+    if words[0] not in ("train", "tune", "cost"):
         return Help()
     _, bound, *_ = _beside_help.parse_known_args(words[1:])
     flags = bound.arguments

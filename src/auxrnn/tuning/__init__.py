@@ -1,0 +1,1 @@
+"""`auxrnn tune`: what is searched, how one trial runs, and the study that they make together."""

@@ -1,0 +1,244 @@
+"""A study: what is tried and in which order, what a failure costs, what a stop loses, and who wins."""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import optuna
+import pytest
+
+from auxrnn.config import read_file, unflatten
+from auxrnn.errors import RunError
+from auxrnn.presets import find_recipe
+from auxrnn.tuning import study as studies
+from auxrnn.tuning.settings import find_settings, to_toml
+from auxrnn.tuning.space import find_space, find_start
+from auxrnn.tuning.study import Tuning, Workshop, opened
+from auxrnn.tuning.trials import TrialResult
+
+LONGEST = 40
+VALUES = {"data": "digits", "validation_fraction": 0.2, "evaluate_test": False, "evaluate_all": False, "seed": 3}
+PLANNED = {"batch_size": 16, "objective": "none", "readout": "last", "supervised_window": "full"}
+PLANNED |= {"auxiliary_window": 10, "segment_length": 10}
+
+
+class Clock:
+    """Time that passes only where something is said to take time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+class Silence:
+    """Shows nothing; `at_end` happens whenever a training has ended."""
+
+    def __init__(self, at_end=lambda attempt: None):
+        self.ended, self.at_end = [], at_end
+
+    def update(self, active, seconds_left):
+        pass
+
+    def end(self, attempt, result, seconds_left):
+        self.ended.append((attempt, result))
+        self.at_end(attempt)
+
+
+class Trainer:
+    """Takes the place of training: `score` gives the accuracy for the settings of a run, or None if it shall fail."""
+
+    def __init__(self, clock, score, *, seconds=10.0):
+        self.clock, self.score, self.seconds = clock, score, seconds
+        self.asked = []
+
+    def __call__(self, words, folder, rivals, *, is_kept=False):
+        flags = dict(itertools.pairwise(words))
+        self.asked.append((folder.name, tuple(words)))
+        self.clock.now += self.seconds
+        accuracy = self.score(flags)
+        if accuracy is None:
+            return TrialResult("failed", {}, self.seconds, reason="the loss is not a finite number")
+        curve = {tenth: accuracy * tenth / 10 for tenth in range(1, 11)}
+        looks_at_test = "--no-evaluate-test" not in words
+        if is_kept:
+            folder.mkdir(exist_ok=True)
+        test = accuracy - 1 if looks_at_test else None
+        return TrialResult("complete", curve, self.seconds, accuracy, 1 - accuracy / 100, test)
+
+
+def rate(flags):
+    """Score by learning rate: 0.002 would be best, and the default is not."""
+    return 100 - 20 * abs(float(flags.get("--lr", 1e-3)) - 2e-3) / 2e-3
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr(studies.time, "monotonic", found.monotonic)
+    monkeypatch.setattr(studies, "POLL_SECONDS", 0.001)
+    return found
+
+
+class Bench:
+    """A study in a folder, as the command sets it up, and everything that it trained."""
+
+    def __init__(self, folder, clock, score=rate, *, minutes=400 / 60, workers=1):
+        self.folder, self.clock, self.workers, self.minutes = folder, clock, workers, minutes
+        self.trainer, self.display = Trainer(clock, score), Silence()
+
+    def work(self, look=lambda tuning: None):
+        base = unflatten(find_recipe("fast", "lstm") | PLANNED | VALUES)
+        self.folder.mkdir(exist_ok=True)
+        with opened(self.folder) as file:
+            space = find_space(base, fixed=(), longest=LONGEST)
+            file.enqueue_trial(find_start(base, space, LONGEST), skip_if_exists=True)
+            tuning = Tuning(file, self.folder, base, space, 10.0, self.minutes, began=self.clock.now)
+            try:
+                with ThreadPoolExecutor(self.workers) as executor:
+                    Workshop(tuning, executor, self.workers, self.display, run=self.trainer).work()
+            finally:
+                look(tuning)
+
+    @property
+    def names(self):
+        return [name for name, _ in self.trainer.asked]
+
+
+@pytest.fixture
+def bench(tmp_path, clock):
+    return lambda *words, **options: Bench(tmp_path / "study", clock, *words, **options)
+
+
+def test_the_defaults_come_first_and_what_wins_is_never_worse_than_they(bench):
+    def look(tuning):
+        first, (winner, score) = tuning.trials[0], tuning.find_winner()
+        assert first.params["lr"] == 8e-3
+        assert score >= tuning.score(first, tuning.num_repeats)
+        assert winner.params["lr"] < 8e-3
+        assert tuning.rank_settings().keys() == tuning.space.keys()
+        assert max(tuning.rank_settings(), key=tuning.rank_settings().get) == "lr"
+
+    study = bench()
+    study.work(look)
+    # 400 seconds for 40 trainings of ten: the finalists twice more, the winner with eight times ten.
+    assert study.names[:3] == ["0", "1", "2"]
+    again = [name for name in study.names if "seed" in name]
+    assert len(again) in (6, 8)
+    assert {name.split("-")[-1] for name in again} == {"4", "5"}
+    assert "0-seed-4" in again
+    assert study.names[-1] == "best"
+    assert len(study.names) <= 33
+    minutes = float(study.trainer.asked[-1][1][-1])
+    assert 79.9 <= 60 * minutes <= 100
+
+
+def test_the_test_split_is_looked_at_once_for_the_winner(bench):
+    study = bench()
+    study.work()
+    looking = [name for name, words in study.trainer.asked if "--no-evaluate-test" not in words]
+    assert looking == ["best"]
+
+
+def test_no_trial_is_begun_that_would_end_too_late(bench, clock):
+    study = bench(minutes=5)
+    study.trainer.seconds = 60.0
+    study.work()
+    # However slow it is: half of the time searches, and what is left must hold the winner.
+    assert study.names == ["0", "1", "0-seed-4", "best"]
+    assert clock.now <= 5 * 60
+
+
+def test_failures_are_told_and_do_not_end_the_study(bench):
+    study = bench(lambda flags: None if float(flags.get("--lr", 1e-3)) > 9e-3 else rate(flags))
+    reasons = []
+    study.work(
+        lambda tuning: reasons.extend(t.user_attrs.get("reason") for t in tuning.trials if t.state.name == "FAIL")
+    )
+    assert reasons
+    assert set(reasons) == {"the loss is not a finite number"}
+    assert study.names[-1] == "best"
+
+
+def test_a_study_in_which_all_fails_ends_with_the_reason(bench):
+    study = bench(lambda flags: None)
+    with pytest.raises(RunError, match=r"no trial was trained to its end.*the loss is not a finite number"):
+        study.work()
+    assert study.names == ["0", "1", "2", "3", "4"]
+
+
+def test_settings_that_fail_with_another_seed_do_not_win(bench):
+    study, winners = (
+        bench(lambda flags: None if flags["--seed"] != "3" and "0.008" not in flags.values() else rate(flags)),
+        [],
+    )
+    study.work(lambda tuning: winners.append(tuning.find_winner()[0].number))
+    assert winners == [0]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("moment", [0, 3, 18])
+def test_a_study_that_is_stopped_goes_on_where_it_was(bench, tmp_path, clock, moment, workers):
+    study = bench(workers=workers)
+
+    def interrupt(attempt):
+        if len(study.display.ended) == moment + 1:
+            raise KeyboardInterrupt
+
+    study.display.at_end = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        study.work()
+    trained = list(study.names)
+    study.display = Silence()
+    study.work()
+    assert study.names[-1] == "best"
+    # Nothing that had ended is trained again, and what had not keeps its place.
+    repeated = len(study.names) - len(set(study.names))
+    assert repeated <= workers
+    assert len(trained) > moment
+    if workers == 1:
+        whole = Bench(tmp_path / "whole", clock)
+        whole.work()
+        proposals = {name: words for name, words in study.trainer.asked if "-" not in name and name != "best"}
+        assert proposals == {name: words for name, words in whole.trainer.asked if name in proposals}
+
+
+def test_a_study_that_is_done_does_nothing_and_more_minutes_extend_it(bench):
+    study, looks = bench(), []
+    study.work(lambda tuning: looks.append((tuning.is_done, len(tuning.looks))))
+    before = len([name for name in study.names if name.isdecimal()])
+    longer = bench(minutes=800 / 60)
+    longer.work(lambda tuning: looks.append((tuning.is_done, len(tuning.looks))))
+    assert longer.names[0] == str(before)
+    assert len([name for name in longer.names if name.isdecimal()]) > 20
+    assert looks == [(True, 1), (True, 2)]
+
+
+def test_trainings_run_side_by_side(bench):
+    study, together = bench(workers=3), []
+    study.display.update = lambda active, seconds_left: together.append(len(active))
+    study.work()
+    assert max(together) <= 3
+    assert sorted(study.names[:3]) == ["0", "1", "2"]
+
+
+def test_a_file_that_is_no_study_is_named(tmp_path):
+    (tmp_path / "study.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(RunError, match=r"study\.db cannot be read or written.*choose another --out"), opened(tmp_path):
+        pass
+
+
+def test_the_file_of_the_best_settings_says_what_was_asked_and_what_was_found(tmp_path):
+    asked = unflatten(find_recipe("fast", "lstm") | VALUES | {"data": 'a "b".npz', "labels_per_class": 5, "threads": 2})
+    params = {"lr": 0.00123, "objective": "none", "hidden_size": 64, "segment_length": 10, "supervised_window": "full"}
+    best = optuna.trial.create_trial(
+        value=1.0, params=params,
+        distributions={name: optuna.distributions.CategoricalDistribution([value]) for name, value in params.items()},
+    )  # fmt: skip
+    path = Path(tmp_path / "best.toml")
+    path.write_text(to_toml(find_settings(asked, "fast", best), comments=["found"]))
+    expected = {"recipe": "fast", "model": "lstm", "data": 'a "b".npz', "labels_per_class": 5, "seed": 3}
+    expected |= {"validation_fraction": 0.2, "lr": 0.00123, "objective": "none", "hidden_size": 64}
+    assert read_file(path) == expected | {"supervised_window": "full"}
+    assert path.read_text().startswith("# found\n")
