@@ -143,7 +143,7 @@ LEARNING: dict[str, Any] = {
 }  # fmt: skip
 """Of every model; published rates are made for trainings of days."""
 SLOWER: dict[ModelName, float] = {
-    "gru": 4e-3, "lru": 4e-3, "legendre": 4e-3, "irnn": 1e-4, "urnn": 1e-3, "transformer": 1e-3, "dmca": 1e-3,
+    "gru": 4e-3, "legendre": 4e-3, "irnn": 1e-4, "urnn": 1e-3, "transformer": 1e-3, "dmca": 1e-3,
     "char_cnn": 3e-4, "conv_rnn": 1e-3, "vdcnn": 1e-3,
 }  # fmt: skip
 """Learning rates of models that do not take the usual one."""

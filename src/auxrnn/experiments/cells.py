@@ -14,7 +14,7 @@ from auxrnn.experiments.scales import IMAGES, MNIST, PAPER_WINDOW, Scale, shown_
 from auxrnn.report.records import RunRecord
 from auxrnn.report.results import Claim
 
-CELLS = ("UR-LSTM", "Legendre", "LSTM", "GRU")
+CELLS = ("UR-LSTM", "LRU", "Legendre", "LSTM", "GRU")
 CUT, FULL = "Truncate300", "Full BP"
 PAPER = {row: table2.PAPER[row] for row in table2.MAIN_ROWS} | {"UR-LSTM Full BP": (99.28, 96.96, 71.0)}
 """Of the LSTM those of Table 2; of the UR-LSTM those of Gu et al. (2020)."""

@@ -35,7 +35,7 @@ SMALL = (16, 4, 48)
 RELATIVE_SPEEDS = {
     **{(cell, "none"): 1.0 for cell in CELLS},
     **{(cell, objective): 0.5 for cell in CELLS for objective in ("reconstruct", "predict")},
-    ("legendre", "none"): 10.0,
+    ("lru", "none"): 0.5, ("legendre", "none"): 10.0,
     ("irnn", "none"): 0.5, ("urnn", "none"): 0.75, ("transformer", "none"): 0.27, ("dmca", "none"): 0.17,
     ("lm_lstm", "predict"): 0.8, ("sa_lstm", "reconstruct"): 0.65, ("char_cnn", "none"): 0.06,
     ("conv_rnn", "none"): 0.35, ("vdcnn", "none"): 0.01,

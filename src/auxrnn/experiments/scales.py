@@ -26,7 +26,7 @@ PAPER_WINDOW, PAPER_SEGMENT = 300, 600
 SINGLE = (1, PAPER_SEGMENT)
 PAPER_SIDES = (40, 48, 56, 72, 80, 96, 112, 128)
 """Sides of the paper's dogs in pixels."""
-CELLS: tuple[ModelName, ...] = ("lstm", "gru", "ur_lstm", "legendre")
+CELLS: tuple[ModelName, ...] = ("lstm", "gru", "ur_lstm", "lru", "legendre")
 """Recurrences with the settings, windows and losses of the main network."""
 SYSTEMS: dict[str, tuple[ModelName, Objective]] = {
     **{preset.title: (model, "none") for model, preset in PRESETS.items()},

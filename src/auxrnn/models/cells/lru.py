@@ -22,8 +22,8 @@ from auxrnn.models.cells.recurrence import InputMap, LayerInput, LayerRun, Recur
 from auxrnn.models.dropout import drop
 from auxrnn.structs import RNNState
 
-# At first a unit turns by at most so much a step: a full turn takes 20 steps or more.
-LARGEST_TURN = math.pi / 10
+# At first a unit turns by at most so much a step: a full turn takes 4 steps or more.
+LARGEST_TURN = math.pi / 2
 
 
 class LRU(Recurrence):
@@ -43,9 +43,10 @@ class LRU(Recurrence):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(hidden_size=hidden_size, num_layers=num_layers)
-        self.weight_ih = nn.ParameterList([torch.randn(hidden_size, input_size) / math.sqrt(input_size)])
+        # Neighbouring pixels are alike, so units that hardly turn add them up to more than the noise of `gamma`.
+        self.weight_ih = nn.ParameterList([torch.randn(hidden_size, input_size) / (2 * math.sqrt(input_size))])
         # As large as the weights, so that units differ in what they make of an input.
-        self.bias = nn.ParameterList([torch.randn(hidden_size)])
+        self.bias = nn.ParameterList([torch.randn(hidden_size) / 2])
         self.blocks = nn.ModuleList(
             Block(hidden_size, radii=(r_min, r_max), dropout=dropout, has_norm=layer > 0) for layer in range(num_layers)
         )
