@@ -78,8 +78,10 @@ def test_the_commands_of_the_page_on_looking_run_in_their_order(folder, monkeypa
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_the_site_exists_and_its_training_settings_are_legal(page, tmp_path, monkeypatch):
-    # One of them names the config of a run.
+    # One of them names the config of a run, one the settings that a study found.
     shutil.copytree(ROOT / "tests" / "fixtures" / "old_runs" / "digits_run", tmp_path / "runs" / "digits")
+    (tmp_path / "runs" / "tune-digits").mkdir()
+    (tmp_path / "runs" / "tune-digits" / "best.toml").write_text("lr = 2e-3\n")
     monkeypatch.chdir(tmp_path)
     for words in shown(PAGES[page]) + mentioned(PAGES[page]):
         assert words[1] in app, words
