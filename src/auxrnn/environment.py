@@ -18,19 +18,27 @@ from auxrnn.files import read_checked, read_sums, reading
 from auxrnn.kernels.library import describe as describe_kernel
 from auxrnn.models.cells.gated import Gated
 from auxrnn.presets import PRESETS
+from auxrnn.training.processes import find_turn
 
 ENVIRONMENT = "environment.json"
+NUMBER = "the number of processes"
 PACKAGES = ("auxrnn", "torch", "numpy", "safetensors", "scikit-learn")
+
+
+def describe_command() -> str:
+    """Return the command of this process."""
+    return shlex.join(["auxrnn", *sys.argv[1:]])
 
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
     """Return the versions, the machine and the commit that a run depends on."""
     return {
-        "command": shlex.join(["auxrnn", *sys.argv[1:]]),
+        "command": describe_command(),
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "threads": config.threads,
+        "processes": find_turn().num_processes,
         "device": config.device,
         "lstm": describe_kernel(),
         "commit": _find_commit(),
@@ -52,8 +60,8 @@ def compare_environment(config: RunConfig, folder: Path) -> str:
         return ""
     cell = f"the {PRESETS[config.model.model].title}"
     with reading(folder / ENVIRONMENT):
-        then = {"torch": began["versions"]["torch"], cell: began.get("lstm")}
-    now = {"torch": importlib.metadata.version("torch")}
+        then = {"torch": began["versions"]["torch"], cell: began.get("lstm"), NUMBER: began.get("processes", 1)}
+    now = {"torch": importlib.metadata.version("torch"), NUMBER: find_turn().num_processes}
     now |= {cell: describe_kernel()} if issubclass(CELLS.get(config.model.model, nn.Module), Gated) else {}
     # Both vector builds of the kernel compute the same bits.
     same = {"fused kernel (avx2)", "fused kernel (avx512)", None}

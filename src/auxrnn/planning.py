@@ -16,8 +16,9 @@ from auxrnn.data.datasets import PARTS, Dataset
 from auxrnn.data.splits import divide
 from auxrnn.errors import UsageError
 from auxrnn.presets import name_system
-from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest, time_evaluation, time_step
+from auxrnn.training.cost import estimate_growth, find_longest, find_memory, time_evaluation, time_step
 from auxrnn.training.loop import Session, train
+from auxrnn.training.processes import ALONE, Processes
 from auxrnn.training.record import ListRecorder
 
 LONGEST_FULL_WINDOW, CUT_WINDOW, LONGEST_SEGMENT = 1000, 300, 75
@@ -39,17 +40,23 @@ MEMORY_SHARE = 0.5
 Say = Callable[[str], None]
 
 
-def plan(config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say) -> tuple[RunConfig, runs.Prepared]:
-    """Return a config with nothing left open, and its data; a budget is spent on comparing networks and both phases."""
+def plan(
+    config: RunConfig, dataset: Dataset, *, minutes: float | None, say: Say, processes: Processes = ALONE
+) -> tuple[RunConfig, runs.Prepared]:
+    """Return a config with nothing left open, and its data; a budget is spent on comparing networks and both phases.
+
+    Several processes do all of it together, and agree on what they measured.
+    """
     if minutes is not None and not 0 < minutes < math.inf:
         raise UsageError(f"minutes is {minutes}; it must be a number above 0")
     end = time.monotonic() + 60 * (minutes or 0)
     config = change(config, validation_fraction=_choose_validation(config, dataset))
-    planner = Planner(dataset, runs.prepare(config, dataset), say)
+    planner = Planner(dataset, runs.prepare(config, dataset), say, processes)
     if minutes is not None:
-        config = change(config, supervised_window=planner.choose_window(config, end - time.monotonic()))
+        left = processes.agree(end - time.monotonic())
+        config = change(config, supervised_window=planner.choose_window(config, left))
         config = planner.compare(config, seconds=TRIAL_SHARE * 60 * minutes)
-        config = planner.fit(config, max(end - time.monotonic(), 0.0))
+        config = planner.fit(config, max(processes.agree(end - time.monotonic()), 0.0))
     return planner.complete(config), planner.prepared
 
 
@@ -103,6 +110,7 @@ class Planner:
     dataset: Dataset
     prepared: runs.Prepared
     say: Say
+    processes: Processes
 
     def complete(self, config: RunConfig) -> RunConfig:
         """Choose the sizes that are still open."""
@@ -117,8 +125,8 @@ class Planner:
         if self.prepared.card.num_steps <= LONGEST_FULL_WINDOW:
             return "full"
         session = self._open(change(config, supervised_window="full", objective="none", pretrain_steps=0))
-        needed = estimate_growth(session).bytes_for(session.batches.batch_size, find_longest(session))
-        if needed > MEMORY_SHARE * find_free_memory(session.network.device):
+        needed = estimate_growth(session).bytes_for(session.num_rows, find_longest(session))
+        if needed > MEMORY_SHARE * find_memory(session):
             return CUT_WINDOW
         update = time_step(session, session.phases[-1], total_step=0)
         return "full" if FEWEST_UPDATES * update <= seconds / 2 else CUT_WINDOW
@@ -166,7 +174,7 @@ class Planner:
         return change(config, pretrain_steps=pretrain_steps, train_steps=train_steps, evaluate_every=every)
 
     def _open(self, config: RunConfig) -> Session:
-        return runs.open_session(self.complete(config), self.dataset, self.prepared, None)
+        return runs.open_session(self.complete(config), self.dataset, self.prepared, None, self.processes)
 
     def _try(self, config: RunConfig) -> tuple[float, float]:
         """Train as long as was fitted, with annealed rates, and return accuracy and negative loss: more is better."""

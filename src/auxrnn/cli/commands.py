@@ -22,6 +22,7 @@ from cyclopts.exceptions import CoercionError, CycloptsError, MissingArgumentErr
 from cyclopts.help import DefaultFormatter, InlineText, create_parameter_help_panel
 
 from auxrnn import config as configs
+from auxrnn.cli.together import check_command, is_told_elsewhere, leave_others, take_turn
 from auxrnn.config import DEFAULT_MODEL, DataConfig, describe_type, name_fields, read_file
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import printable
@@ -184,13 +185,17 @@ def command(
 def main() -> None:
     """Run one command and end the process with its code: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
     _open_streams()
+    take_turn()
     handler = logging.StreamHandler(sys.stderr)
     handler.format = lambda record: printable(record.getMessage())  # type: ignore[method-assign]  # names may hold anything
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     keep_freed_memory()
     if sys.argv[1:2] == ["bench"]:
         restart_with_large_pages()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == 0:
+        leave_others()
+    sys.exit(code)
 
 
 def _open_streams() -> None:
@@ -209,10 +214,11 @@ def run(argv: Sequence[str]) -> int:
     try:
         if any("\0" in word for word in words):
             raise UsageError("a word holds a NUL character, which no name can have; leave it out")
+        check_command(words)
         code = _parse(words)()
         return (code or 0) if argv else 2
     except UsageError as error:
-        say(f"auxrnn: {name_fields(str(error), like='--{}')}")
+        _tell(error, name_fields(str(error), like="--{}"))
         return 2
     except BrokenPipeError:
         # Whoever read the results has seen enough; nothing may be left to write at exit.
@@ -220,14 +226,19 @@ def run(argv: Sequence[str]) -> int:
         return 1
     except OSError as error:
         where = error.filename or "a file"
-        say(f"auxrnn: {where} cannot be read or written ({error.strerror}); check the disk and permissions")
+        _tell(error, f"{where} cannot be read or written ({error.strerror}); check the disk and permissions")
         return 1
     except (RuntimeError, MemoryError) as error:
-        say(f"auxrnn: {_describe_failure(error)}")
+        _tell(error, _describe_failure(error))
         return 1
-    except KeyboardInterrupt:
-        say("auxrnn: stopped")
+    except KeyboardInterrupt as error:
+        _tell(error, "stopped")
         return 130
+
+
+def _tell(error: BaseException, sentence: str) -> None:
+    if not is_told_elsewhere(error):
+        say(f"auxrnn: {sentence}")
 
 
 def _describe_failure(error: RuntimeError | MemoryError) -> str:

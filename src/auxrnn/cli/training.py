@@ -4,10 +4,12 @@ import contextlib
 import itertools
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auxrnn.cli.commands import USE, ConfigOption, Flag, Json, RecipeOption, command, load_data, print_json, say
+from auxrnn.cli.together import is_under_torchrun
 from auxrnn.config import DEFAULT_MODEL, RunConfig, Window, change, decided
 from auxrnn.errors import RunError, UsageError
 from auxrnn.files import check_sums, damaged, expand, lock
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from auxrnn.data.datasets import Dataset
     from auxrnn.runs import Prepared
     from auxrnn.training.loop import Session
+    from auxrnn.training.processes import Processes
 
 DEFAULT_MINUTES = 10.0
 PHASES = {
@@ -90,22 +93,28 @@ def train(
     from auxrnn.training.cost import estimate_time
 
     minutes = _find_minutes(run, minutes, is_fast=recipe == "fast")
+    out = None if out is None else expand(out)
+    if _is_restarted(out):
+        assert out is not None
+        return resume(out, json=json)
     config = settle(run)
-    if out is not None:
-        out = expand(out)
+    processes = _join(config)
+    if out is not None and processes.is_first:
         check_free(out)
     dataset = load_data(config.data)
-    config, prepared = plan(config, dataset, minutes=minutes, say=say)
+    config, prepared = plan(config, dataset, minutes=minutes, say=say, processes=processes)
+    _check_same(processes, config, prepared)
     if pretrained is not None:
         check_pretrained(config, prepared.card, pretrained)
-    with claim(out or _default_folders(config)) as folder:
-        session = open_session(config, dataset, prepared, folder)
+    with claim(out or _default_folders(config)) if processes.is_first else nullcontext() as folder:
+        session = open_session(config, dataset, prepared, folder, processes)
         check_memory(session)
         seconds = estimate_time(session).seconds
         if seconds > YEAR and not endless:
             cure = "fewer updates or passes take less, and --endless asks for it all the same"
             raise UsageError(f"this training would take {describe_seconds(seconds)} here; {cure}")
-        create(config, prepared, folder, pretrained=pretrained)
+        if folder is not None:
+            create(config, prepared, folder, pretrained=pretrained)
         _announce_data(session, dataset, prepared)
         _announce(session, minutes=minutes, seconds=seconds)
         return _train_to_end(session, folder, is_json=json)
@@ -128,30 +137,71 @@ def resume(run: Path, *, train_steps: int | None = None, data: Path | None = Non
         auxrnn resume runs/mnist14 --train-steps 20000     more of the same
     """
     from auxrnn import environment, runs, saved
+    from auxrnn.training.processes import count_restarts
 
     config = saved.read_config(run)
+    processes = _join(config)
+    if count_restarts() and train_steps == config.schedule.train_steps:
+        # The run was made longer before it was restarted.
+        train_steps = None
     if train_steps is not None:
         if train_steps < 1:
             raise UsageError(f"train_steps is {train_steps}; it must be at least 1")
         config = change(config, train_steps=train_steps, train_epochs=None)
-    with lock(run):
-        if saved.is_finished(run):
+    with lock(run) if processes.is_first else nullcontext():
+        if processes.agree(float(saved.is_finished(run))):
             check_sums(run)
             if train_steps is None:
-                if data is not None:
-                    # There is nothing to read it for, but a wrong one would else be found when it is needed.
-                    runs.prepare_again(config, load_data(runs.find_data(config, moved_to=data)), run)
-                say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
-                return _print_result(run, is_json=json)
+                return _show_finished(config, run, data, is_json=json)
         if changed := environment.compare_environment(config, run):
-            say(f"{changed}: the weights will not be, byte for byte, those of a run without the interruption")
+            what = "the weights will not be, byte for byte, those of a run without the interruption"
+            say(f"{changed}: {what}, but equal up to rounding")
         dataset = load_data(runs.find_data(config, moved_to=data))
-        session = runs.open_session(config, dataset, runs.prepare_again(config, dataset, run), run)
+        prepared, folder = runs.prepare_again(config, dataset, run), run if processes.is_first else None
+        _check_same(processes, config, prepared)
+        session = runs.open_session(config, dataset, prepared, folder, processes)
         check_memory(session)
-        if train_steps is not None and not runs.extend(session, run):
+        if train_steps is not None and processes.is_first and not runs.extend(session, run):
             what = f"learning rate and evaluations follow the new length of {train_steps:,} updates from here"
             say(f"{what}: the weights may differ from those of a run that had this length from its beginning")
-        return _train_to_end(session, run, is_json=json)
+        return _train_to_end(session, folder, is_json=json)
+
+
+def _show_finished(config: RunConfig, run: Path, data: Path | None, *, is_json: bool) -> int:
+    from auxrnn import runs
+
+    if data is not None:
+        # There is nothing to read it for, but a wrong one would else be found when it is needed.
+        runs.prepare_again(config, load_data(runs.find_data(config, moved_to=data)), run)
+    say(f"{run} is finished already; `auxrnn evaluate {run}` shows more of its results")
+    return _print_result(run, is_json=is_json)
+
+
+def _is_restarted(out: Path | None) -> bool:
+    """Return whether torchrun has restarted this command after it had begun its run, which is then to be continued."""
+    from auxrnn.environment import describe_command, read_environment
+    from auxrnn.saved import CONFIG
+    from auxrnn.training.processes import count_restarts, may_restart
+
+    if out is None and may_restart():
+        raise UsageError("--max-restarts needs --out, so that a restarted training finds its run; give --out FOLDER")
+    is_there = out is not None and count_restarts() > 0 and (out / CONFIG).is_file()
+    return is_there and out is not None and read_environment(out).get("command") == describe_command()
+
+
+def _join(config: RunConfig) -> "Processes":
+    """Meet the other processes that torchrun started, with the same settings."""
+    from auxrnn.training.processes import join
+
+    processes = join(str(config.device))
+    _check_same(processes, config)
+    return processes
+
+
+def _check_same(processes: "Processes", config: RunConfig, prepared: "Prepared | None" = None) -> None:
+    """Refuse processes with other settings or data than the others, on machines where threads may differ."""
+    what = "their settings" if prepared is None else "their data"
+    processes.check_same(f"{change(config, threads=1)} {prepared and prepared.card}", what)
 
 
 def _find_minutes(run: RunConfig, minutes: float | None, *, is_fast: bool) -> float | None:
@@ -178,15 +228,15 @@ def _default_folders(config: RunConfig) -> Iterator[Path]:
 def check_memory(session: "Session") -> None:
     """Refuse a training that the memory cannot hold, rather than die in its first step."""
     from auxrnn.files import describe_bytes
-    from auxrnn.training.cost import estimate_growth, find_free_memory, find_longest
+    from auxrnn.training.cost import estimate_growth, find_longest, find_memory
 
-    free = find_free_memory(session.network.device)
-    rows, longest, growth = session.batches.batch_size, find_longest(session), estimate_growth(session)
+    free = find_memory(session)
+    rows, longest, growth = session.num_rows, find_longest(session), estimate_growth(session)
     needed = growth.bytes_for(rows, longest)
     if needed <= free:
         return
     fits = growth.most_rows(free, longest)
-    cures = [f"--batch-size {fits}"] if fits else []
+    cures = [f"--batch-size {fits * session.processes.turn.num_processes}"] if fits else []
     cures.append(f"sequences of at most {growth.longest(free, rows):,} steps")
     if PRESETS[session.config.model.model].is_recurrent:
         cures.append("a shorter --supervised-window, --auxiliary-window or --segment-length")
@@ -230,6 +280,8 @@ def _announce(session: "Session", *, minutes: float | None, seconds: float) -> N
     say(f"{system} of {count_weights(session.network):,} weights; labels train it through {reach} steps of a sequence")
     plan = " + ".join(f"{phase.num_steps:,} {PHASES[phase.name]}" for phase in session.phases)
     threads = "1 thread" if config.threads == 1 else f"{config.threads} threads"
+    if not session.processes.is_alone:
+        threads = f"{session.processes.turn.num_processes} processes of {threads} each"
     budget = "" if minutes is None else f", planned to end within {minutes:g} minutes of the start"
     say(f"updates: {plan}; about {describe_seconds(seconds)} here on {threads}{budget}")
     unused = session.pretrain_batches.split.num_examples - session.batches.split.num_examples
@@ -248,7 +300,7 @@ def _announce(session: "Session", *, minutes: float | None, seconds: float) -> N
         say(f"--segment-length is {length}, longer than the data: {longest - 1} steps are taken")
 
 
-def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:
+def _train_to_end(session: "Session", folder: Path | None, *, is_json: bool) -> int:
     from auxrnn import runs
     from auxrnn.progress import show_training
 
@@ -260,7 +312,7 @@ def _train_to_end(session: "Session", folder: Path, *, is_json: bool) -> int:
             f" `auxrnn evaluate {folder} --checkpoint latest` shows how good it is so far"
         )
         return 130
-    return _print_result(folder, is_json=is_json)
+    return 0 if folder is None else _print_result(folder, is_json=is_json)
 
 
 def _print_result(folder: Path, *, is_json: bool) -> int:
@@ -286,11 +338,12 @@ def _stopping(session: "Session") -> Iterator[None]:
     asked = [False]
 
     def ask(signum: int, _frame: object) -> None:
-        # A second request by another process (the demo ends its runs so) must not cost the checkpoint.
-        if asked[0] and signum == signal.SIGINT:
+        # A second request by another process (the demo ends its runs so) must not cost the checkpoint. torchrun passes
+        # Ctrl-C on to processes that have it from the terminal already, and ends them all when one has failed.
+        if asked[0] and signum == signal.SIGINT and not is_under_torchrun():
             raise KeyboardInterrupt
-        if not asked[0]:
-            say("stopping after this update; Ctrl-C again stops at once")
+        if not asked[0] and (signum == signal.SIGINT or not is_under_torchrun()):
+            say(f"stopping after this update{'' if is_under_torchrun() else '; Ctrl-C again stops at once'}")
         asked[0] = True
 
     session.should_stop = lambda: asked[0]

@@ -65,13 +65,15 @@ def time_step(session: Session, phase: Phase, *, total_step: int, most_rows: int
     batch, probability = typical.to(session.network.device), session.true_probability(total_step)
     with _on_trial(session.network):
         seconds = _time_rows(lambda rows: _update(session, phase, rows, true_probability=probability), batch, most_rows)
-    return seconds * scale
+    exchange = session.processes.time_sum(sum(weight.numel() for weight in session.network.parameters()))
+    return session.processes.agree(seconds * scale) + exchange
 
 
 def time_evaluation(session: Session) -> float:
     """Return the least seconds that it takes to classify one sequence."""
     batch = next(in_order(session.splits.train, session.batches.batch_size))
-    return _time_rows(lambda rows: evaluate(session.network, [rows]), batch) / len(batch.label_B)
+    seconds = _time_rows(lambda rows: evaluate(session.network, [rows]), batch) / len(batch.label_B)
+    return session.processes.agree(seconds) / session.processes.turn.num_processes
 
 
 def _evaluation_seconds(session: Session) -> float:
@@ -286,6 +288,12 @@ def read_memory(name: Literal["VmRSS", "VmHWM"]) -> int:
 def reset_peak() -> None:
     """Let the peak of `read_memory` start from what is held now."""
     Path("/proc/self/clear_refs").write_bytes(b"5")
+
+
+def find_memory(session: Session) -> int:
+    """Return the bytes that are free for this process, where several share a machine; the least of all processes."""
+    free, processes = find_free_memory(session.network.device), session.processes
+    return -int(processes.agree(-free / processes.num_here))
 
 
 def find_free_memory(device: torch.device) -> int:

@@ -28,7 +28,7 @@ from auxrnn.training import optimizers
 from auxrnn.training.calibration import fit_temperature
 from auxrnn.training.evaluate import evaluate, evaluate_auxiliary, predict_split
 from auxrnn.training.optimizers import Phase, make_optimizer
-from auxrnn.training.processes import ALONE, Processes
+from auxrnn.training.processes import ALONE, LostError, Processes
 from auxrnn.training.record import Checkpoint, Recorder, newest_path, save_checkpoint
 
 EVALUATIONS_PER_PHASE = 10
@@ -144,6 +144,11 @@ class Session:
         """Where checkpoints go."""
         assert self.folder is not None
         return self.folder / "checkpoints"
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows of a batch this process has at most."""
+        return math.ceil(self.batches.batch_size / self.processes.turn.num_processes)
 
     def batches_of(self, phase: Phase) -> Batches:
         """Return the batches that a phase learns from."""
@@ -394,6 +399,9 @@ def _find_best(session: Session, checkpoint: Checkpoint) -> dict[str, Tensor]:
 
 
 def _not_finite(session: Session, position: Position, name: str, *, update: int) -> RunError:
+    if not session.processes.is_first:
+        # All processes find the same, and the first one knows what was saved.
+        return LostError()
     phase = session.phases[position.phase_index].name
     kept = None if session.folder is None else newest_path(session.checkpoint_folder)
     where = "nothing was saved" if kept is None else f"the last good checkpoint is {kept}"

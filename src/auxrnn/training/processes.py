@@ -8,6 +8,7 @@ do the same update. gloo carries what lies on the CPU, NCCL what lies on GPUs.
 import contextlib
 import os
 import time
+import timeit
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -30,13 +31,10 @@ PATIENCE = 1.0
 
 
 class LostError(RunError):
-    """Another process is gone: what it was is said by that one, if it still can."""
+    """Another process is gone: why is said by that one, if it still can."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "another process of this training has ended or cannot be reached, so this one ends too;"
-            " `auxrnn resume` under torchrun continues from the newest checkpoint"
-        )
+    def __init__(self, what: str = "another process of this training has ended or cannot be reached") -> None:
+        super().__init__(f"{what}; `auxrnn resume` under torchrun continues from the newest checkpoint")
 
 
 class Processes(NamedTuple):
@@ -73,6 +71,14 @@ class Processes(NamedTuple):
         with _losing_others():
             dist.all_reduce(largest, dist.ReduceOp.MAX)
         return largest.item()
+
+    def time_sum(self, num_numbers: int) -> float:
+        """Return the seconds that it takes to add up so many numbers over all processes."""
+        if self.is_alone:
+            return 0.0
+        numbers = torch.zeros(num_numbers)
+        self.add_up(numbers)
+        return self.agree(timeit.timeit(lambda: self.add_up(numbers), number=3) / 3)
 
     def send_tensor(self, tensor: Tensor) -> None:
         """Give all processes the values that the first one has in a tensor."""
@@ -157,6 +163,11 @@ def find_turn() -> Turn:
 def count_restarts() -> int:
     """Return how often torchrun has started these processes again."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def may_restart() -> bool:
+    """Return whether torchrun starts the processes again when one fails."""
+    return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
 
 
 def join(device: str) -> Processes:
