@@ -363,6 +363,13 @@ def test_a_dataset_by_name_has_its_own_flag(digits):
     assert "digits is looked for in --data-dir" in refuse(2, "evaluate", digits, "--data", digits)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "show", "export", "compare"])
+def test_every_command_says_which_commands_use_an_unfinished_run(command, unfinished, digits, tmp_path):
+    more = {"export": [tmp_path / "x.onnx"], "compare": [digits]}.get(command, [])
+    found = refuse(1, command, unfinished, *more)
+    assert found.endswith("continues it (evaluate and predict use it as it is with --checkpoint latest)")
+
+
 def test_an_unfinished_run_is_used_from_its_newest_checkpoint(unfinished, tmp_path):
     assert "--checkpoint latest" in refuse(1, "evaluate", unfinished)
     result = call("evaluate", unfinished, "--checkpoint", "latest", "--weights", "final", "--json")

@@ -97,7 +97,7 @@ def load_run(
     config = read_config(folder)
     if checkpoint is None and not is_finished(folder):
         what = f"has not finished training; `auxrnn resume {folder}` continues it"
-        raise RunError(f"{folder} {what}, and --checkpoint latest uses it as it is")
+        raise RunError(f"{folder} {what} (evaluate and predict use it as it is with --checkpoint latest)")
     stored = _read_weights(folder, weights) if checkpoint is None else _read_checkpoint(folder, config, weights)
     card = read_card(folder)
     network = build_network(config, card.spec)

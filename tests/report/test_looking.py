@@ -172,6 +172,7 @@ def test_a_page_shows_what_its_kind_of_run_has(pages, name):
     assert ("What it remembers" in text) == (name in ("digits", "texts", "series"))
     assert ("When it makes up its mind" in text) == (name != "cnn")
     assert ("percent of the sequence" in text) == (name in ("texts", "series"))
+    assert (". The sequences are of different lengths." in text) == (name in ("texts", "series"))
     assert ('class="letters"' in text) == (name == "texts")
     assert "expected\ncalibration error" in text
     ids = [value for attribute, value in elements.attributes if attribute == "id"]
