@@ -10,7 +10,7 @@ NAMES = {
     "starts": "start two to four trainings at the same moment (--count rounds)",
     "flips": "flip single bits in run folders and in the cache (--count flips per file)",
     "soak": "watch memory, file handles and threads of one long training (--minutes)",
-    "fuzz": "fuzz readers, configs, flags, streams and weight files (--count inputs)",
+    "fuzz": "fuzz readers, configs, flags, streams and weight files (--count inputs, or --minutes)",
     "streams": "compare long and concurrent streams with reading at once",
 }
 
@@ -21,8 +21,10 @@ def main() -> None:
     commands = parser.add_subparsers(required=True, metavar="NAME", dest="name")
     for name, text in NAMES.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--count", type=int, help="how many (default: as in the docs)")
-        command.add_argument("--minutes", type=float, help="how long (default: as in the docs)")
+        if name != "soak":
+            command.add_argument("--count", type=int, help="how many (default: as in the docs)")
+        if name in ("fuzz", "soak"):
+            command.add_argument("--minutes", type=float, help="how long (default: as in the docs)")
         command.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: 0)")
         if name == "fuzz":
             command.add_argument("--only", default="", help="targets, with commas between (default: all)")

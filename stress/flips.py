@@ -66,9 +66,8 @@ class Place(NamedTuple):
     """Contents after the tasks, had nothing been flipped."""
 
 
-def main(*, count: int | None, minutes: float | None, seed: int) -> int:
+def main(*, count: int | None, seed: int) -> int:
     """Flip so many bits in each file and return the number of failures."""
-    del minutes
     count = count or DEFAULT_COUNT
     report = Report("flips", total=0, seed=seed)
     data, outcomes = report.folder / "data", Counter[tuple[str, str]]()

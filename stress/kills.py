@@ -61,9 +61,8 @@ class Kill(NamedTuple):
     is_after: bool = False
 
 
-def main(*, count: int | None, minutes: float | None, seed: int) -> int:
+def main(*, count: int | None, seed: int) -> int:
     """Kill until so many kills are counted, and return the number of failures."""
-    del minutes
     count = count or DEFAULT_COUNT
     report, rng = Report("kills", total=count, seed=seed), random.Random(seed)  # noqa: S311 - nothing secret
     data = report.folder / "data"

@@ -37,9 +37,8 @@ class Sample(NamedTuple):
     threads: int
 
 
-def main(*, count: int | None, minutes: float | None, seed: int) -> int:
+def main(*, minutes: float | None, seed: int) -> int:
     """Watch one training for so many minutes and return the number of failures."""
-    del count
     seconds = 60 * (minutes or DEFAULT_MINUTES)
     report = Report("soak", total=int(seconds), seed=seed)
     write_data(report.folder / "data")

@@ -44,9 +44,8 @@ class Start(NamedTuple):
     has_cache: bool
 
 
-def main(*, count: int | None, minutes: float | None, seed: int) -> int:
+def main(*, count: int | None, seed: int) -> int:
     """Do so many rounds and return the number of failures."""
-    del minutes
     count = count or DEFAULT_COUNT
     report, rng = Report("starts", total=count, seed=seed), random.Random(seed)  # noqa: S311 - nothing secret
     data = report.folder / "data"

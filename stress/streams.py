@@ -54,9 +54,8 @@ class Case(NamedTuple):
         return f"{self.model} ({self.readout}, {inputs}) on {self.kernel.name if self.kernel else 'torch'}"
 
 
-def main(*, count: int | None = None, minutes: float | None = None, seed: int = 0) -> int:
-    """Compare streams of so many steps, and return the number of failures; minutes have no effect."""
-    del minutes
+def main(*, count: int | None = None, seed: int = 0) -> int:
+    """Compare streams of so many steps, and return the number of failures."""
     torch.set_num_threads(1)
     num_steps, cases = count or COUNT, list(_list_cases())
     report = Report("streams", total=len(cases), seed=seed)
