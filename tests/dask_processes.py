@@ -78,5 +78,5 @@ def kill(process):
 def trainings_of(process):
     """The trainings that a worker has started."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [one for one in psutil.Process(process.pid).children() if "train" in one.cmdline()]
+        return [one for one in psutil.Process(process.pid).children() if {"train", "resume"} & {*one.cmdline()}]
     return []

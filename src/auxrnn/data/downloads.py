@@ -50,7 +50,7 @@ def download(file: PublishedFile, folder: Path) -> Path:
         kept = _size(part)
         cure = f"run again to resume after the first {kept:,} bytes" if kept else "check the network and the folder"
         what = f"{file.name} could not be downloaded from {' or '.join(file.urls)} to {folder} ({reason})"
-        raise RunError(f"{what}; {cure}, or let --data-dir name a folder that already holds it") from error
+        raise RunError(f"{what}; {cure}, or let --data-dir or AUXRNN_DATA_DIR name a folder that holds it") from error
     return target
 
 

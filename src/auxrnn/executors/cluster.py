@@ -51,7 +51,11 @@ class ClusterExecutor:
         self._received: list[str] = []
 
     def __enter__(self) -> Self:
-        _check_versions(self.client, self.origin.versions)
+        try:
+            _check_versions(self.client, self.origin.versions)
+        except RunError:
+            self.__exit__()
+            raise
         write_aside(self.folder / self.origin.mark, "Machines that see this file share the disk.\n")
         self.client.subscribe_topic(self.origin.mark, self._hear)
         num_workers = len(self.client.scheduler_info(n_workers=-1)["workers"])
@@ -60,13 +64,13 @@ class ClusterExecutor:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        (self.folder / self.origin.mark).unlink(missing_ok=True)
         for name in list(self._theirs):
             self.stop(name)
         if self.client.status == "running":
             with suppress(OSError):
                 self.client.run(remote.forget, self.origin, self._received, on_error="ignore")
         self.client.close(timeout=SECONDS_TO_CONNECT)
-        (self.folder / self.origin.mark).unlink(missing_ok=True)
 
     def submit(self, task: Task, *, needs: Callable[[], int] = lambda: 0) -> Future[Ending]:
         """Send a task, with small files of data, its pretraining and what is done of it here already."""

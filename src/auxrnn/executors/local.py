@@ -39,7 +39,7 @@ class LocalExecutor:
             self.stop(name)
         self.executor.shutdown(cancel_futures=True)
 
-    def submit(self, task: Task, *, needs: Callable[[], int] = lambda: 0) -> Future[Ending]:  # noqa: ARG002
+    def submit(self, task: Task, *, needs: Callable[[], int] = lambda: 0) -> Future[Ending]:  # noqa: ARG002 - see `free`
         """Start a task; what runs together must not need more than `free` bytes, which is the caller's to watch."""
         stop = self._stops[task.name] = threading.Event()
         work = partial(perform, command=self.command, should_stop=stop.is_set)

@@ -8,7 +8,6 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import socket
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -97,7 +96,7 @@ def perform_order(
     except (RunError, UsageError) as error:
         ending = Ending(str(error))
     if ending.failure is not None:
-        return Delivery(Ending(f"{socket.gethostname()}: {ending.failure}"), {})
+        return Delivery(Ending(f"on worker {watch.worker.address}: {ending.failure}"), {})
     is_sent = task.kind == "train" and not is_shared
     # Who continues a pretraining needs its checkpoint.
     return Delivery(ending, pack(folder / task.name, has_checkpoint=not task.is_job) if is_sent else {})

@@ -98,7 +98,7 @@ class Runner:
             elif waiting:
                 # Other processes are training all that is left.
                 time.sleep(POLL_SECONDS)
-            self.display.update(list(self.active.values()))
+            self.display.update([task for future, task in self.active.items() if future.running()])
 
     def _take(self, task: Task) -> bool:
         """Start a task if possible; return whether it is off the waiting list: started, done or failed."""
