@@ -19,6 +19,7 @@ from auxrnn.experiments.scales import find_scale
 from command import call
 from dask_processes import LONGEST_WAIT, Cluster, find_free_port, kill, trainings_of, wait_until
 
+pytestmark = pytest.mark.timeout(900)  # many processes, each of which takes seconds to start where others are at work
 TINY = {"data": "digits", "objective": "none", "image_size": 4, "batch_size": 8, "threads": 1}
 
 
