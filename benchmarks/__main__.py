@@ -18,6 +18,7 @@ from benchmarks.data import FULL_DATA, QUICK_DATA, measure_data
 from benchmarks.exact import ExactSizes, format_exact, measure_exact
 from benchmarks.labels import SEEDS, measure_labels, measure_texts
 from benchmarks.memory import format_memory, measure_memory_of_steps, plot_memory
+from benchmarks.parallel import ParallelSizes, format_parallel, measure_parallel
 from benchmarks.speed import format_comparison, measure_all_speeds
 from benchmarks.training_steps import FULL, QUICK
 
@@ -59,6 +60,15 @@ def exact(arguments: argparse.Namespace) -> None:
     _print_tables(record)
 
 
+def processes(arguments: argparse.Namespace) -> None:
+    """Time an update of two processes beside that of one with one thread, and of one with two."""
+    record = {
+        "parallel": measure_parallel(ParallelSizes(systems=("r_lstm_1x600",)) if arguments.quick else ParallelSizes())
+    }
+    _write(arguments.out / "processes.json", record)
+    _print_tables(record)
+
+
 def data(arguments: argparse.Namespace) -> None:
     """Measure how long large synthetic datasets take to open, how much memory, and what a batch of them costs."""
     figures = measure_data(arguments.out, QUICK_DATA if arguments.quick else FULL_DATA)
@@ -93,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Let nothing else run meanwhile.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run: Callable[[argparse.Namespace], None]
-    for run in (speed, memory, exact, data):
+    for run in (speed, memory, exact, processes, data):
         command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
         command.add_argument("--quick", action="store_true", help="fewer lengths and rounds, or a tenth of the data")
         command.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder for the record")
@@ -130,6 +140,8 @@ def _print_tables(record: Record) -> None:
         print(format_memory(record["memory"]))
     if "exact" in record:
         print(format_exact(record["exact"]))
+    if "parallel" in record:
+        print(format_parallel(record["parallel"]))
     for name, value in record.items():
         if name.startswith(("texts_", "images_")):
             print(f"{name:36}{value:12.3f}")

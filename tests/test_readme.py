@@ -195,3 +195,17 @@ def test_the_version_has_its_place_in_the_changelog():
     version = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)[1]
     released = re.findall(r"^## (\d\S*) - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert released[0] == version
+
+
+def test_what_the_page_on_processes_gives_to_torchrun_is_legal(tmp_path, monkeypatch):
+    from torch.distributed.run import get_args_parser
+
+    monkeypatch.chdir(tmp_path)
+    Path("recordings").mkdir()
+    lines = re.findall(r"^    .*?(torchrun .*)", PAGES["many-processes.md"], flags=re.MULTILINE)
+    assert len(lines) == 5
+    for line in lines:
+        flags = get_args_parser().parse_args(line.replace("$(hostname)", "node1").split()[1:])
+        assert (flags.module, flags.training_script) == (True, "auxrnn")
+        name, *words = flags.training_script_args
+        assert parse_train(words) if name == "train" else words == ["runs/mnist"]

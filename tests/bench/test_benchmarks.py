@@ -21,6 +21,7 @@ from benchmarks import data, exact, frameworks, training_steps
 from benchmarks.exact import WINDOWS, ExactSizes
 from benchmarks.frameworks import find_builders, make_problem, run_ours
 from benchmarks.memory import measure_memory_of_steps
+from benchmarks.parallel import ARRANGEMENTS, ParallelSizes, format_parallel, measure_parallel
 from benchmarks.processes import busy_core, own_process
 from benchmarks.speed import time_forward
 from benchmarks.synthetic_data import DataSizes
@@ -180,3 +181,13 @@ def test_an_exact_benchmark_leaves_out_what_memory_does_not_hold(monkeypatch):
     monkeypatch.setattr(exact.psutil, "virtual_memory", lambda: SimpleNamespace(available=0))
     monkeypatch.setattr(exact, "WINDOWS", ("full",))
     assert all(point["seconds"] is None for point in exact.measure_exact(ExactSizes()))
+
+
+def test_two_processes_are_timed_beside_one_with_one_and_with_two_threads():
+    sizes = ParallelSizes(batch_size=4, hidden_size=8, num_steps=50, systems=("p_lstm",), rounds=1)
+    points = measure_parallel(sizes)
+    assert [(point["num_processes"], point["num_threads"]) for point in points] == list(ARRANGEMENTS)
+    assert all(point["seconds"] > 0 and point["cpu_seconds"] > 0 for point in points)
+    first, *others = format_parallel(points).splitlines()[2:]
+    assert first.split()[-1] == "1.00"
+    assert len(others) == 2
