@@ -1,7 +1,6 @@
 """A study: what is tried and in which order, what a failure costs, what a stop loses, and who wins."""
 
-import itertools
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import optuna
@@ -9,14 +8,14 @@ import pytest
 
 from auxrnn.config import read_file, unflatten
 from auxrnn.errors import RunError
+from auxrnn.executors.tasks import Ending
 from auxrnn.presets import find_recipe
 from auxrnn.tuning import study as studies
 from auxrnn.tuning.settings import find_settings, to_toml
 from auxrnn.tuning.space import find_space, find_start
 from auxrnn.tuning.study import Tuning, Workshop, opened
-from auxrnn.tuning.trials import TrialResult
 
-LONGEST = 40
+LONGEST, STEPS = 40, 10
 VALUES = {"data": "digits", "validation_fraction": 0.2, "evaluate_test": False, "evaluate_all": False, "seed": 3}
 PLANNED = {"batch_size": 16, "objective": "none", "readout": "last", "supervised_window": "full"}
 PLANNED |= {"auxiliary_window": 10, "segment_length": 10}
@@ -47,30 +46,64 @@ class Silence:
 
 
 class Trainer:
-    """Takes the place of training: `score` gives the accuracy for the settings of a run, or None if it shall fail."""
+    """An executor that trains nothing: `score` gives the accuracy for the settings of a run, or None if it shall fail.
 
-    def __init__(self, clock, score, *, seconds=10.0):
-        self.clock, self.score, self.seconds = clock, score, seconds
-        self.asked = []
+    A training ends when it is looked at `looks` times, and shows a tenth of its curve each time.
+    """
 
-    def __call__(self, words, folder, rivals, *, is_kept=False):
-        flags = dict(itertools.pairwise(words))
-        self.asked.append((folder.name, tuple(words)))
+    def __init__(self, folder, clock, score, *, seconds=10.0, looks=1):
+        self.folder, self.clock, self.score, self.seconds, self.looks = folder, clock, score, seconds, looks
+        self.tasks, self.running, self.events, self.stopped = [], {}, {}, []
+
+    def submit(self, task):
+        self.tasks.append(task)
+        self.events[task.name] = []
+        future = Future()
+        self.running[task.name] = [task, future, self.looks]
+        if self.looks == 1:
+            self.finish(task.name)
+        return future
+
+    def read_events(self, name):
+        if name in self.running and self.looks > 1:
+            self.running[name][2] -= 1
+            task, _, left = self.running[name]
+            step = STEPS - left
+            self.events[name].append(evaluation(step, (self.score(task.config) or 0) * step / STEPS))
+            if left == 0:
+                self.finish(name)
+        return self.events[name]
+
+    def finish(self, name):
+        task, future, _ = self.running.pop(name)
         self.clock.now += self.seconds
-        accuracy = self.score(flags)
+        accuracy = self.score(task.config)
         if accuracy is None:
-            return TrialResult("failed", {}, self.seconds, reason="the loss is not a finite number")
-        curve = {tenth: accuracy * tenth / 10 for tenth in range(1, 11)}
-        looks_at_test = "--no-evaluate-test" not in words
-        if is_kept:
-            folder.mkdir(exist_ok=True)
-        test = accuracy - 1 if looks_at_test else None
-        return TrialResult("complete", curve, self.seconds, accuracy, 1 - accuracy / 100, test)
+            future.set_result(Ending("the loss is not a finite number"))
+            return
+        self.events[name] = [evaluation(step, accuracy * step / STEPS) for step in range(1, STEPS + 1)]
+        found = {"event": "result", "validation_accuracy": accuracy, "validation_loss": 1 - accuracy / 100}
+        if task.config.evaluate_test:
+            found["test_accuracy"] = accuracy - 1
+        self.events[name].append(found)
+        if name == "best":
+            (self.folder / name).mkdir(exist_ok=True)
+        future.set_result(Ending())
+
+    def stop(self, name):
+        self.stopped.append(name)
+        if name in self.running:
+            _, future, _ = self.running.pop(name)
+            future.set_result(Ending("stopped"))
 
 
-def rate(flags):
+def evaluation(step, accuracy):
+    return {"event": "evaluation", "step": step, "validation_accuracy": accuracy}
+
+
+def rate(config):
     """Score by learning rate: 0.002 would be best, and the default is not."""
-    return 100 - 20 * abs(float(flags.get("--lr", 1e-3)) - 2e-3) / 2e-3
+    return 100 - 20 * abs(config.schedule.lr - 2e-3) / 2e-3
 
 
 @pytest.fixture
@@ -78,32 +111,32 @@ def clock(monkeypatch):
     found = Clock()
     monkeypatch.setattr(studies.time, "monotonic", found.monotonic)
     monkeypatch.setattr(studies, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(studies, "count_steps", lambda folder: STEPS)
     return found
 
 
 class Bench:
-    """A study in a folder, as the command sets it up, and everything that it trained."""
+    """A study as the command sets it up, though its file is in memory, and everything that it trained."""
 
     def __init__(self, folder, clock, score=rate, *, minutes=400 / 60, workers=1):
+        self.file = optuna.create_study(direction="maximize")
         self.folder, self.clock, self.workers, self.minutes = folder, clock, workers, minutes
-        self.trainer, self.display = Trainer(clock, score), Silence()
+        self.trainer, self.display = Trainer(folder, clock, score), Silence()
 
     def work(self, look=lambda tuning: None):
         base = unflatten(find_recipe("fast", "lstm") | PLANNED | VALUES)
         self.folder.mkdir(exist_ok=True)
-        with opened(self.folder) as file:
-            space = find_space(base, fixed=(), longest=LONGEST)
-            file.enqueue_trial(find_start(base, space, LONGEST), skip_if_exists=True)
-            tuning = Tuning(file, self.folder, base, space, 10.0, self.minutes, began=self.clock.now)
-            try:
-                with ThreadPoolExecutor(self.workers) as executor:
-                    Workshop(tuning, executor, self.workers, self.display, run=self.trainer).work()
-            finally:
-                look(tuning)
+        space = find_space(base, fixed=(), longest=LONGEST)
+        self.file.enqueue_trial(find_start(base, space, LONGEST), skip_if_exists=True)
+        tuning = Tuning(self.file, self.folder, base, space, 10.0, self.minutes, began=self.clock.now)
+        try:
+            Workshop(tuning, self.trainer, self.workers, self.display).work()
+        finally:
+            look(tuning)
 
     @property
     def names(self):
-        return [name for name, _ in self.trainer.asked]
+        return [task.name.removeprefix("trial-") for task in self.trainer.tasks]
 
 
 @pytest.fixture
@@ -130,14 +163,14 @@ def test_the_defaults_come_first_and_what_wins_is_never_worse_than_they(bench):
     assert "0-seed-4" in again
     assert study.names[-1] == "best"
     assert len(study.names) <= 33
-    minutes = float(study.trainer.asked[-1][1][-1])
-    assert 79.9 <= 60 * minutes <= 100
+    assert 79.9 <= 60 * study.trainer.tasks[-1].minutes <= 100
+    assert {60 * task.minutes for task in study.trainer.tasks[:-1]} == {10}
 
 
 def test_the_test_split_is_looked_at_once_for_the_winner(bench):
     study = bench()
     study.work()
-    looking = [name for name, words in study.trainer.asked if "--no-evaluate-test" not in words]
+    looking = [task.name for task in study.trainer.tasks if task.config.evaluate_test]
     assert looking == ["best"]
 
 
@@ -151,7 +184,7 @@ def test_no_trial_is_begun_that_would_end_too_late(bench, clock):
 
 
 def test_failures_are_told_and_do_not_end_the_study(bench):
-    study = bench(lambda flags: None if float(flags.get("--lr", 1e-3)) > 9e-3 else rate(flags))
+    study = bench(lambda config: None if config.schedule.lr > 9e-3 else rate(config))
     reasons = []
     study.work(
         lambda tuning: reasons.extend(t.user_attrs.get("reason") for t in tuning.trials if t.state.name == "FAIL")
@@ -162,19 +195,28 @@ def test_failures_are_told_and_do_not_end_the_study(bench):
 
 
 def test_a_study_in_which_all_fails_ends_with_the_reason(bench):
-    study = bench(lambda flags: None)
+    study = bench(lambda config: None)
     with pytest.raises(RunError, match=r"no trial was trained to its end.*the loss is not a finite number"):
         study.work()
     assert study.names == ["0", "1", "2", "3", "4"]
 
 
 def test_settings_that_fail_with_another_seed_do_not_win(bench):
-    study, winners = (
-        bench(lambda flags: None if flags["--seed"] != "3" and "0.008" not in flags.values() else rate(flags)),
-        [],
-    )
+    def fragile(config):
+        return None if config.seed != 3 and config.schedule.lr != 8e-3 else rate(config)
+
+    study, winners = bench(fragile), []
     study.work(lambda tuning: winners.append(tuning.find_winner()[0].number))
     assert winners == [0]
+
+
+def test_what_does_badly_is_stopped_on_its_way_and_never_the_finalists(bench):
+    study, states = bench(), []
+    study.trainer.looks = STEPS
+    study.work(lambda tuning: states.extend(trial.state.name for trial in tuning.trials))
+    assert states.count("PRUNED") >= 3
+    assert states[0] == "COMPLETE"
+    assert [f"trial-{number}" for number, state in enumerate(states) if state == "PRUNED"] == study.trainer.stopped
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -200,24 +242,26 @@ def test_a_study_that_is_stopped_goes_on_where_it_was(bench, tmp_path, clock, mo
     if workers == 1:
         whole = Bench(tmp_path / "whole", clock)
         whole.work()
-        proposals = {name: words for name, words in study.trainer.asked if "-" not in name and name != "best"}
-        assert proposals == {name: words for name, words in whole.trainer.asked if name in proposals}
+        proposals = {task.name: task.config for task in study.trainer.tasks if "seed" not in task.name}
+        del proposals["best"]
+        assert proposals == {task.name: task.config for task in whole.trainer.tasks if task.name in proposals}
 
 
 def test_a_study_that_is_done_does_nothing_and_more_minutes_extend_it(bench):
     study, looks = bench(), []
     study.work(lambda tuning: looks.append((tuning.is_done, len(tuning.looks))))
     before = len([name for name in study.names if name.isdecimal()])
-    longer = bench(minutes=800 / 60)
-    longer.work(lambda tuning: looks.append((tuning.is_done, len(tuning.looks))))
-    assert longer.names[0] == str(before)
-    assert len([name for name in longer.names if name.isdecimal()]) > 20
+    study.minutes = 800 / 60
+    study.work(lambda tuning: looks.append((tuning.is_done, len(tuning.looks))))
+    after = [name for name in study.names if name.isdecimal()]
+    assert len(after) > before + 20
+    assert len(set(after)) == len(after)
     assert looks == [(True, 1), (True, 2)]
 
 
 def test_trainings_run_side_by_side(bench):
     study, together = bench(workers=3), []
-    study.display.update = lambda active, seconds_left: together.append(len(active))
+    study.display.update = lambda active, seconds_left: together.append(len(list(active)))
     study.work()
     assert max(together) <= 3
     assert sorted(study.names[:3]) == ["0", "1", "2"]

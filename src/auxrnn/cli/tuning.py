@@ -4,8 +4,7 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from auxrnn.files import expand, lock, write_aside
 from auxrnn.presets import DEFAULT_RECIPE, RecipeName
 
 if TYPE_CHECKING:
-    from auxrnn.tuning.study import Attempt, Tuning
+    from auxrnn.tuning.study import Attempt, Running, Tuning
     from auxrnn.tuning.trials import TrialResult
 
 SETTINGS, PAGE = "best.toml", "index.html"
@@ -26,12 +25,13 @@ LENGTHS = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs")
 
 
 @command(USE, has_layers=True)
-def tune(
+def tune(  # noqa: PLR0913 - one for each option
     run: RunConfig,
     *,
     out: Path | None = None,
     minutes: float = 60.0,
     workers: int = 1,
+    cluster: str | None = None,
     recipe: RecipeOption = DEFAULT_RECIPE,
     _config: ConfigOption = None,
     given: Annotated[tuple[str, ...], Parameter(show=False)] = (),
@@ -51,7 +51,9 @@ def tune(
     Args:
         out: Folder of the study (default: runs/tune-DATA).
         minutes: Minutes that the whole study may take; a trial has a fortieth of them.
-        workers: Trainings at a time; they share the threads.
+        workers: Trainings at a time; on this machine they share the threads.
+        cluster: Train on a Dask cluster, WORKERS at a time: the address of its scheduler, tcp://HOST:8786, or its
+            scheduler file. Needs the extra cluster: pip install 'auxrnn[cluster]'.
 
     Examples:
         auxrnn tune digits --minutes 30 --workers 2
@@ -63,6 +65,7 @@ def tune(
         import optuna  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise UsageError("auxrnn tune needs Optuna; pip install 'auxrnn[tune]'") from error
+    from auxrnn.executors.executor import open_executor
     from auxrnn.runs import settle
     from auxrnn.tuning.settings import begin
     from auxrnn.tuning.study import Workshop, opened
@@ -71,7 +74,7 @@ def tune(
         raise UsageError("--workers must be at least 1")
     if not 0 < minutes < math.inf:
         raise UsageError(f"minutes is {minutes}; it must be a number above 0")
-    asked = _ask(run, given, workers)
+    asked = _ask(run, given, 1 if cluster else workers)
     folder = expand(out or Path("runs", f"tune-{Path(run.data.data).stem}")).absolute()
     dataset = load_data(asked.data)
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +86,7 @@ def tune(
             return _print_result(tuning, is_json=json)
         _announce(tuning)
         try:
-            with ThreadPoolExecutor(workers) as executor, StudyDisplay(tuning) as display:
+            with open_executor(folder, workers=workers, cluster=cluster) as executor, StudyDisplay(tuning) as display:
                 Workshop(tuning, executor, workers, display).work()
         except KeyboardInterrupt:
             say(f"stopped after {len(tuning.finished)} whole trials; the same command continues the study")
@@ -112,7 +115,7 @@ def _announce(tuning: "Tuning") -> None:
 
     names = ", ".join(f"--{name.replace('_', '-')}" for name in tuning.space)
     say(f"searching {names}")
-    sizes = tuning.study.user_attrs["sizes"]
+    sizes = tuning.known["sizes"]
     labeled = f"{sizes['labeled']:,} sequences with a label"
     done = f"; {len(tuning.trials)} trials are there already" if tuning.seconds_before else ""
     say(
@@ -140,15 +143,11 @@ class StudyDisplay:
     def __exit__(self, *_error: object) -> None:
         self.bars.stop()
 
-    def update(self, active: Sequence["Attempt"], seconds_left: float) -> None:
+    def update(self, active: Iterable["Running"], seconds_left: float) -> None:
         """Show what is running, and how far it is."""
-        from auxrnn.tuning.trials import read_curve
-
-        told = []
-        for attempt in active:
-            # Only a terminal shows it.
-            curve = {} if self.bars.disable else read_curve(attempt.folder)
-            told.append(f"{attempt.title}{f' {curve[len(curve)]:.1f} %' if curve else ''}")
+        told = [
+            f"{each.attempt.title}{f' {each.curve[len(each.curve)]:.1f} %' if each.curve else ''}" for each in active
+        ]
         self.bars.update(self.bar, completed=60 * self.tuning.minutes - seconds_left, status=", ".join(told))
 
     def end(self, attempt: "Attempt", result: "TrialResult", seconds_left: float) -> None:

@@ -26,6 +26,8 @@ class Task(NamedTuple):
     """The pretraining that this one continues."""
     is_job: bool = False
     """Whether it gets a record."""
+    minutes: float | None = None
+    """What a training is planned for, where its config leaves the length open."""
 
 
 class Ending(NamedTuple):
@@ -66,8 +68,9 @@ def _find_words(task: Task, folder: Path) -> list[str]:
         return ["resume", str(run_folder)]
     runs.remove_half_made(run_folder)
     adopted = [] if task.after is None else ["--pretrained", str(folder / task.after)]
+    planned = [] if task.minutes is None else ["--minutes", f"{task.minutes:.6g}"]
     # How long it takes was announced for all tasks together.
-    return ["train", *to_flags(task.config), "--endless", "--out", str(run_folder), *adopted]
+    return ["train", *to_flags(task.config), *planned, "--endless", "--out", str(run_folder), *adopted]
 
 
 def make_record(task: Task, folder: Path) -> RunRecord:

@@ -135,7 +135,7 @@ def summarize(tuning: Tuning) -> StudySummary:
     look = None
     if tuning.looks and tuning.looks[-1]["test_accuracy"] is not None:
         seconds = read_events(tuning.folder / BEST)[-1]["seconds"]
-        look = TestLook(tuning.looks[-1]["test_accuracy"], tuning.study.user_attrs["sizes"]["test"], seconds)
+        look = TestLook(tuning.looks[-1]["test_accuracy"], tuning.known["sizes"]["test"], seconds)
     return StudySummary(
         data=Path(tuning.base.data.data).name,
         trials=list(trials.values()),

@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +22,16 @@ from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from auxrnn.config import RunConfig, change, to_flags
+from auxrnn.config import RunConfig, change
 from auxrnn.errors import RunError
+from auxrnn.executors.executor import TaskExecutor
+from auxrnn.executors.tasks import Ending, Task
 from auxrnn.structs import Draws
 from auxrnn.tuning.space import Space
-from auxrnn.tuning.trials import POLL_SECONDS, STOP, Curve, TrialResult, run_trial
+from auxrnn.tuning.trials import Curve, TrialResult, count_steps, find_curve, is_hopeless, read_result
 
 STUDY, BEST = "study.db", "best"
+POLL_SECONDS = 0.2
 NUM_LENGTHS = 40
 """A study of one worker has time for so many whole trials: what trials again and training the winner take included."""
 NUM_BEST, NUM_AGAIN = 3, 2
@@ -50,7 +53,6 @@ class Attempt(NamedTuple):
     """A trial, one of the best again with another seed, or the winner."""
     number: int
     """Of the trial whose settings it has."""
-    folder: Path
     config: RunConfig
     seconds: float
     rivals: Sequence[Curve] = ()
@@ -61,11 +63,27 @@ class Attempt(NamedTuple):
         again = {"trial": "", "again": f" again, seed {self.config.seed}", "winner": ", the winner, for longer"}
         return f"trial {self.number}{again[self.kind]}"
 
+    @property
+    def task(self) -> Task:
+        """Return the process that it takes."""
+        again = f"-seed-{self.config.seed}" if self.kind == "again" else ""
+        name = BEST if self.kind == "winner" else f"trial-{self.number}{again}"
+        return Task(name, self.config, minutes=self.seconds / 60)
+
+
+class Running(NamedTuple):
+    """A training at work."""
+
+    attempt: Attempt
+    since: float
+    curve: Curve
+    is_given_up: bool = False
+
 
 class Display(Protocol):
     """Shows a study while it works."""
 
-    def update(self, active: Sequence[Attempt], seconds_left: float) -> None:
+    def update(self, active: Iterable[Running], seconds_left: float) -> None:
         """Show what is running."""
 
     def end(self, attempt: Attempt, result: TrialResult, seconds_left: float) -> None:
@@ -116,12 +134,21 @@ class Tuning:
     """When this process began."""
 
     def __post_init__(self) -> None:
-        self.seconds_before = float(self.study.user_attrs.get("seconds", 0.0))
+        # Reading the file takes a while, and nobody else writes it.
+        self.known: dict[str, Any] = dict(self.study.user_attrs)
+        self.seconds_before = float(self.known.get("seconds", 0.0))
+        self.trials: list[FrozenTrial] = []
+        """All trials so far, in the order of their numbers."""
+        self.read_trials()
 
-    @property
-    def trials(self) -> list[FrozenTrial]:
-        """Return all trials so far, in the order of their numbers."""
-        return list(self.study.get_trials(deepcopy=False))
+    def read_trials(self) -> None:
+        """Read all trials again, after one was begun or has ended."""
+        self.trials = list(self.study.get_trials(deepcopy=False))
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep a fact of the study in its file."""
+        self.study.set_user_attr(name, value)
+        self.known[name] = value
 
     @property
     def finished(self) -> list[FrozenTrial]:
@@ -131,7 +158,7 @@ class Tuning:
     @property
     def looks(self) -> list[dict[str, Any]]:
         """Return every look at the test split: the trial whose settings were trained, its accuracy, and the minutes."""
-        return list(self.study.user_attrs.get("looks", []))
+        return list(self.known.get("looks", []))
 
     @property
     def is_done(self) -> bool:
@@ -150,8 +177,7 @@ class Tuning:
     def repeats(self, number: int) -> dict[int, tuple[float, float] | None]:
         """Return accuracy and loss of the trainings of a trial with other seeds, by seed; None of one that failed."""
         start = f"again-{number}-"
-        attributes = self.study.user_attrs.items()
-        return {int(name.removeprefix(start)): kept for name, kept in attributes if name.startswith(start)}
+        return {int(name.removeprefix(start)): kept for name, kept in self.known.items() if name.startswith(start)}
 
     @property
     def finalists(self) -> list[FrozenTrial]:
@@ -190,19 +216,18 @@ class Tuning:
 
     def note_time(self) -> None:
         """Keep how long the study has worked."""
-        self.study.set_user_attr("seconds", 60 * self.minutes - self.seconds_left)
+        self.note("seconds", 60 * self.minutes - self.seconds_left)
 
 
 @dataclass
 class Workshop:
-    """What works on a study: processes on an executor, so many at a time."""
+    """What works on a study: tasks on an executor, so many at a time."""
 
     tuning: Tuning
-    executor: Executor
+    executor: TaskExecutor
     workers: int
     display: Display
-    run: Callable[..., TrialResult] = run_trial
-    active: dict[Future[TrialResult], Attempt] = field(default_factory=dict)
+    active: dict[Future[Ending], Running] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.left_over = [trial for trial in self.tuning.trials if trial.state == TrialState.RUNNING]
@@ -219,9 +244,9 @@ class Workshop:
             self._go_through(self._list_again(), self._keep)
             self._go_through([self._choose_winner()], self._look)
         finally:
-            STOP.set()
+            for running in self.active.values():
+                self.executor.stop(running.attempt.task.name)
             wait(self.active)
-            STOP.clear()
             self.tuning.note_time()
             signal.signal(signal.SIGTERM, previous)
 
@@ -230,24 +255,51 @@ class Workshop:
         upcoming = iter(attempts)
         while True:
             while len(self.active) < self.workers and (attempt := next(upcoming, None)) is not None:
-                attempt.folder.parent.mkdir(exist_ok=True)
-                words = [*to_flags(attempt.config), "--minutes", f"{attempt.seconds / 60:.6g}"]
-                is_kept = attempt.kind == "winner"
-                future = self.executor.submit(self.run, words, attempt.folder, attempt.rivals, is_kept=is_kept)
-                self.active[future] = attempt
+                self.active[self.executor.submit(attempt.task)] = Running(attempt, time.monotonic(), {})
             if not self.active:
                 return
             for future in wait(self.active, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED).done:
-                attempt, result = self.active.pop(future), future.result()
-                if result.state == "stopped":
-                    # Ctrl-C reaches the processes of a terminal by itself.
-                    raise KeyboardInterrupt
-                end(attempt, result)
-                if attempt.kind != "winner":
-                    self.needed = max(self.needed, result.seconds)
+                running, ending = self.active.pop(future), future.result()
+                result = self._find_result(running, ending)
+                end(running.attempt, result)
+                self._clear(running.attempt, result)
+                if running.attempt.kind != "winner":
+                    self.needed = max(self.needed, time.monotonic() - running.since)
                 self.tuning.note_time()
-                self.display.end(attempt, result, self.tuning.seconds_left)
-            self.display.update(list(self.active.values()), self.tuning.seconds_left)
+                self.display.end(running.attempt, result, self.tuning.seconds_left)
+            self.active = {future: self._watch(running) for future, running in self.active.items()}
+            self.display.update(self.active.values(), self.tuning.seconds_left)
+
+    def _read(self, attempt: Attempt) -> tuple[list[dict[str, Any]], Curve]:
+        name = attempt.task.name
+        events = self.executor.read_events(name)
+        return events, find_curve(events, count_steps(self.tuning.folder / name))
+
+    def _watch(self, running: Running) -> Running:
+        """Give a trial up if it does worse than most did at the same point."""
+        attempt, (_, curve) = running.attempt, self._read(running.attempt)
+        is_given_up = running.is_given_up
+        if attempt.kind == "trial" and not is_given_up and len(curve) > len(running.curve):
+            is_given_up = is_hopeless(curve, attempt.rivals)
+            if is_given_up:
+                self.executor.stop(attempt.task.name)
+        return running._replace(curve=curve, is_given_up=is_given_up)
+
+    def _find_result(self, running: Running, ending: Ending) -> TrialResult:
+        events, curve = self._read(running.attempt)
+        if ending.failure is None:
+            return read_result(events, curve)
+        if running.is_given_up:
+            return TrialResult("pruned", curve or running.curve)
+        return TrialResult("failed", curve, reason=ending.failure)
+
+    def _clear(self, attempt: Attempt, result: TrialResult) -> None:
+        """Remove the run of a training whose result is kept, and its log unless that says why it failed."""
+        folder = self.tuning.folder / attempt.task.name
+        if attempt.kind != "winner":
+            shutil.rmtree(folder, ignore_errors=True)
+        if result.state != "failed":
+            folder.with_suffix(".log").unlink(missing_ok=True)
 
     def _propose(self) -> Attempt | None:
         """Return the next trial: one that a killed process left, else a new one; None when it is time to compare."""
@@ -266,10 +318,10 @@ class Workshop:
             rng = Draws(tuning.base.seed, "tune", len(states)).rng("propose")
             tuning.study.sampler = TPESampler(n_startup_trials=NUM_STARTUP, seed=rng.initial_seed() % 2**32)
             number = tuning.study.ask(dict(tuning.space)).number
+            tuning.read_trials()
         rivals = [dict(each.intermediate_values) for each in tuning.finished]
         config = tuning.configure(tuning.trials[number])
-        folder = tuning.folder / "trials" / f"{number}"
-        return Attempt("trial", number, folder, config, tuning.trial_seconds, rivals)
+        return Attempt("trial", number, config, tuning.trial_seconds, rivals)
 
     def _has_time(self) -> bool:
         """Return whether there is time for one more trial; half of all time is for the search, however slow it is."""
@@ -290,6 +342,7 @@ class Workshop:
         else:
             trial.set_user_attr("reason", result.reason)
             study.tell(trial, state=TrialState.FAIL)
+        self.tuning.read_trials()
 
     def _find_failure(self) -> str:
         return str([trial.user_attrs["reason"] for trial in self.tuning.trials if "reason" in trial.user_attrs][-1])
@@ -301,28 +354,27 @@ class Workshop:
             for trial in finalists:
                 has_time = tuning.seconds_left >= self.needed + WINNER_LENGTHS * tuning.trial_seconds
                 if seed not in tuning.repeats(trial.number) and has_time:
-                    folder = tuning.folder / "trials" / f"{trial.number}-seed-{seed}"
                     config = change(tuning.configure(trial), seed=seed)
-                    yield Attempt("again", trial.number, folder, config, tuning.trial_seconds)
+                    yield Attempt("again", trial.number, config, tuning.trial_seconds)
 
     def _keep(self, attempt: Attempt, result: TrialResult) -> None:
         kept = None if result.state == "failed" else (result.accuracy, result.loss)
-        self.tuning.study.set_user_attr(f"again-{attempt.number}-{attempt.config.seed}", kept)
+        self.tuning.note(f"again-{attempt.number}-{attempt.config.seed}", kept)
 
     def _choose_winner(self) -> Attempt:
         """Return what is trained in the time that is left; what is there of other settings, or shorter, goes."""
         tuning, best = self.tuning, self.tuning.find_winner()
         assert best is not None
         winner = best[0]
-        folder, wanted = tuning.folder / BEST, [winner.number, tuning.minutes]
-        if tuning.study.user_attrs.get("winner") != wanted:
-            shutil.rmtree(folder, ignore_errors=True)
-            tuning.study.set_user_attr("winner", wanted)
+        wanted = [winner.number, tuning.minutes]
+        if tuning.known.get("winner") != wanted:
+            shutil.rmtree(tuning.folder / BEST, ignore_errors=True)
+            tuning.note("winner", wanted)
         config = change(tuning.configure(winner), evaluate_test=True)
-        return Attempt("winner", winner.number, folder, config, max(tuning.seconds_left, tuning.trial_seconds))
+        return Attempt("winner", winner.number, config, max(tuning.seconds_left, tuning.trial_seconds))
 
     def _look(self, attempt: Attempt, result: TrialResult) -> None:
         if result.state == "failed":
             raise RunError(f"training with the best settings failed: {result.reason}")
         look = {"minutes": self.tuning.minutes, "trial": attempt.number, "test_accuracy": result.test_accuracy}
-        self.tuning.study.set_user_attr("looks", [*self.tuning.looks, look])
+        self.tuning.note("looks", [*self.tuning.looks, look])
