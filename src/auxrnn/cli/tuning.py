@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from auxrnn.cli.commands import USE, ConfigOption, Json, RecipeOption, command, load_data, print_json, say
+from auxrnn.cli.commands import (
+    PRETRAIN_LENGTHS,
+    TRAIN_LENGTHS,
+    USE,
+    ConfigOption,
+    Json,
+    RecipeOption,
+    command,
+    load_data,
+    print_json,
+    say,
+)
 from auxrnn.config import RunConfig, change
 from auxrnn.errors import UsageError
 from auxrnn.files import expand, lock, write_aside
@@ -21,7 +32,6 @@ if TYPE_CHECKING:
     from auxrnn.tuning.trials import TrialResult
 
 SETTINGS, PAGE = "best.toml", "index.html"
-LENGTHS = ("pretrain_steps", "pretrain_epochs", "train_steps", "train_epochs")
 
 
 @command(USE, has_layers=True)
@@ -98,9 +108,10 @@ def tune(  # noqa: PLR0913 - one for each option
 
 def _ask(run: RunConfig, given: Sequence[str], workers: int) -> RunConfig:
     """Return the settings where a study starts: no length, no look at the test split, and a validation split."""
-    if lengths := [name for name in LENGTHS if name in given]:
-        raise UsageError(f"{lengths[0]} has no effect here: the minutes plan the length of every trial; leave it out")
-    values: dict[str, Any] = dict.fromkeys(LENGTHS) | {"evaluate_all": False, "evaluate_test": False}
+    lengths = PRETRAIN_LENGTHS | TRAIN_LENGTHS
+    if refused := sorted(lengths.intersection(given)):
+        raise UsageError(f"{refused[0]} has no effect here: the minutes plan the length of every trial; leave it out")
+    values: dict[str, Any] = dict.fromkeys(lengths) | {"evaluate_all": False, "evaluate_test": False}
     if not run.data.validation_fraction:
         values["validation_fraction"] = "auto"
     if run.threads is None:
@@ -206,6 +217,7 @@ def _print_result(tuning: "Tuning", *, is_json: bool) -> int:
         default = f"(default {describe_setting(first.settings[name])})"
         print(f"{name:<18}{describe_setting(value):<12}{default:<24}{importance}".rstrip())
     on_test = "" if accuracy is None else f", test {accuracy:.1f} %"
-    print(f"{folder / BEST}  validation {best.mean:.1f} % (defaults {first.mean:.1f} %){on_test}")
+    defaults = "the defaults failed" if first.mean is None else f"defaults {first.mean:.1f} %"
+    print(f"{folder / BEST}  validation {best.mean:.1f} % ({defaults}){on_test}")
     print(f"{folder / SETTINGS}\n{folder / PAGE}")
     return 0

@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from auxrnn.files import write_aside
 from auxrnn.report import theme
@@ -85,8 +85,8 @@ class StudySummary(NamedTuple):
 
 
 def describe_setting(value: Any) -> str:
-    """Return a value as short as it can be told."""
-    return describe_number(value) if isinstance(value, float) else str(value)
+    """Return a value as short as it can be told; None has no effect beside the others."""
+    return "-" if value is None else describe_number(value) if isinstance(value, float) else str(value)
 
 
 def write_tuning_page(path: Path, *, study: StudySummary, command: str) -> Path:
@@ -163,7 +163,7 @@ def settings_figure(study: StudySummary, *, width: float) -> Figure:
     panels = figure.subplots(num_rows, num_columns, squeeze=False, sharey=True).ravel()
     whole = [trial for trial in study.trials if trial.accuracy is not None]
     for axes, name in zip(panels, study.space, strict=False):
-        _draw_setting(axes, name, whole, study)
+        _draw_setting(axes, name, [trial for trial in whole if trial.settings[name] is not None], study)
     for axes in panels[len(study.space) :]:
         axes.set_axis_off()
     return figure
@@ -174,6 +174,9 @@ def _draw_setting(axes: Axes, name: str, whole: Sequence[TriedSettings], study: 
     accuracies = np.array([trial.accuracy for trial in whole])
     if name in study.log_settings:
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter(lambda value, _place: describe_number(value))
+        axes.minorticks_off()
         x = np.array(values, dtype=float)
     else:
         kinds = sorted(set(values), key=lambda value: (isinstance(value, str), value))

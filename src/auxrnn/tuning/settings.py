@@ -159,7 +159,10 @@ def _summarize_trial(tuning: Tuning, trial: FrozenTrial) -> TriedSettings:
     again = sorted(tuning.repeats(trial.number).items())[: tuning.num_repeats]
     repeats = [kept[0] for _, kept in again if kept]
     curve, reason = trial.intermediate_values, trial.user_attrs.get("reason", "")
-    return TriedSettings(trial.number, state, trial.params, curve, accuracy, repeats, reason)
+    is_plain = trial.params.get("objective", tuning.base.loss.objective) == "none"
+    without = set(AUXILIARY) - {"objective"} if is_plain else set()
+    settings = {name: None if name in without else value for name, value in trial.params.items()}
+    return TriedSettings(trial.number, state, settings, curve, accuracy, repeats, reason)
 
 
 def _describe_range(found: BaseDistribution) -> str:
