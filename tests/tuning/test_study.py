@@ -120,6 +120,7 @@ class Bench:
 
     def __init__(self, folder, clock, score=rate, *, minutes=400 / 60, workers=1):
         self.file = optuna.create_study(direction="maximize")
+        self.file.set_user_attr("sizes", {"validation": 1000})
         self.folder, self.clock, self.workers, self.minutes = folder, clock, workers, minutes
         self.trainer, self.display = Trainer(folder, clock, score), Silence()
 
@@ -208,6 +209,14 @@ def test_settings_that_fail_with_another_seed_do_not_win(bench):
     study, winners = bench(fragile), []
     study.work(lambda tuning: winners.append(tuning.find_winner()[0].number))
     assert winners == [0]
+
+
+@pytest.mark.parametrize(("gain", "is_kept"), [(0.5, True), (3.0, False)])
+def test_the_defaults_stay_unless_others_are_better_by_a_standard_error(bench, gain, is_kept):
+    # Three seeds with 1,000 sequences each: at 80 % the standard error of a difference is 1.03 points.
+    study, winners = bench(lambda config: 80 + gain * (config.schedule.lr < 8e-3)), []
+    study.work(lambda tuning: winners.append(tuning.find_winner()[0].number == 0))
+    assert winners == [is_kept]
 
 
 def test_what_does_badly_is_stopped_on_its_way_and_never_the_finalists(bench):

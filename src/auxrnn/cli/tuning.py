@@ -170,7 +170,7 @@ class StudyDisplay:
             "pruned": f"stopped early at {max(result.curve.values(), default=0):.1f} %",
             "failed": f"failed: {result.reason}",
         }[result.state]
-        best = self.tuning.find_winner()
+        best = self.tuning.find_leader()
         so_far = f"; best {best[1].accuracy:.1f} % by trial {best[0].number}" if best else ""
         left = f"  ({describe_seconds(seconds_left)} left{so_far})" if attempt.kind != "winner" else ""
         self.console.print(f"{attempt.title}  {found}{left}", highlight=False, markup=False, soft_wrap=True)

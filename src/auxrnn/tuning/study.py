@@ -5,6 +5,7 @@ goes on from there, and its unfinished trainings from their checkpoints. No rand
 trial depends on the seed, its number and what is known by then.
 """
 
+import math
 import shutil
 import signal
 import time
@@ -42,6 +43,8 @@ NUM_STARTUP = 8
 """Trials before the first proposal that learns from others."""
 FEWEST_RANKED = 5
 """Finished trials below which importances would be noise."""
+MOST_EVALUATED = 1000
+"""Sequences of a validation split that a training looks at."""
 MOST_FAILURES = 5
 """So many failures without any success end the study."""
 
@@ -202,10 +205,21 @@ class Tuning:
         """Return with how many other seeds each of them was trained."""
         return min((len(self.repeats(trial.number)) for trial in self.sure), default=0)
 
-    def find_winner(self) -> tuple[FrozenTrial, Score] | None:
-        """Return the best trial and its score; None before the first is finished."""
+    def find_leader(self) -> tuple[FrozenTrial, Score] | None:
+        """Return the trial with the best score; None before the first is finished."""
         scored = [(trial, self.score(trial, self.num_repeats)) for trial in self.sure or self.finalists]
         return max(scored, key=lambda pair: pair[1], default=None)
+
+    def find_winner(self) -> tuple[FrozenTrial, Score] | None:
+        """Return the leader if it is better than the defaults by a standard error, else the defaults."""
+        leader, defaults = self.find_leader(), self.trials[:1]
+        if leader is None or defaults[0].number not in [trial.number for trial in self.sure]:
+            return leader
+        score = self.score(defaults[0], self.num_repeats)
+        num_answers = min(self.known["sizes"]["validation"], MOST_EVALUATED) * (1 + self.num_repeats)
+        share = (leader[1].accuracy + score.accuracy) / 200
+        error = 100 * math.sqrt(2 * share * (1 - share) / num_answers)
+        return leader if leader[1].accuracy - score.accuracy > error else (defaults[0], score)
 
     def rank_settings(self) -> dict[str, float]:
         """Return how much of what differs between finished trials each setting explains; empty if they are too few."""
