@@ -19,6 +19,7 @@ from test_resume import FLAGS, assert_same_run, events_without_times
 from together import run_command, start_command
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+SECONDS = 150
 GONE = "another process of this training has ended or cannot be reached"
 
 
@@ -229,9 +230,6 @@ def test_torchrun_restarts_a_training_of_which_one_process_was_killed(whole, tmp
     assert_same_run(folder, whole)
 
 
-SECONDS = 150
-
-
 @pytest.mark.slow
 def test_torchrun_ends_with_the_same_bytes_whoever_is_killed_and_when(whole, tmp_path):
     rng = random.Random(0)  # noqa: S311 - nothing secret
@@ -252,6 +250,11 @@ def test_torchrun_ends_with_the_same_bytes_whoever_is_killed_and_when(whole, tmp
     assert num_kills >= 6, "the kills came too late to prove anything"
 
 
+def find_next(folder, words):
+    """Give the command that begins a run, or continues it."""
+    return ["resume", folder] if (folder / "config.json").exists() else [*words, "--out", folder]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("num_processes", [2, 3])
 def test_kills_at_random_moments_never_change_the_result(tmp_path, num_processes):
@@ -261,12 +264,15 @@ def test_kills_at_random_moments_never_change_the_result(tmp_path, num_processes
     rng, num_kills = random.Random(num_processes), 0  # noqa: S311 - nothing secret
     for trial in range(8):
         folder, said = tmp_path / f"run{trial}", tmp_path / f"said{trial}"
-        for _ in range(8):
-            is_begun = (folder / "config.json").exists()
-            now = ["resume", folder] if is_begun else [*words, "--out", folder]
+        for _ in range(6):
             said.unlink(missing_ok=True)
-            crew = start_command(num_processes, said, *now)
-            crew.children[0].join(rng.uniform(0.5, 4))
+            crew = start_command(num_processes, said, *find_next(folder, words))
+            before, end = count_lines(folder), time.monotonic() + 20
+            # Half of the kills come after it has begun to write.
+            is_late = rng.random() < 0.5
+            while is_late and count_lines(folder) <= before and time.monotonic() < end:
+                time.sleep(0.01)
+            crew.children[0].join(rng.uniform(0, 3))
             victim = rng.choice(crew.children)
             num_kills += victim.is_alive()
             victim.kill()
@@ -274,6 +280,6 @@ def test_kills_at_random_moments_never_change_the_result(tmp_path, num_processes
             if codes == [0] * num_processes or (folder / "model.safetensors").exists():
                 break
             assert len(crew.sentences()) <= 1, said.read_text()
-        run_command(num_processes, said, "resume", folder)
+        run_command(num_processes, said, *find_next(folder, words))
         assert_same_run(folder, tmp_path / "whole")
     assert num_kills >= 8, "the kills came too late to prove anything"

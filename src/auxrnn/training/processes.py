@@ -124,8 +124,9 @@ class Processes(NamedTuple):
         parts = [losses.supervised, losses.auxiliary]
         own = [0.0 if part is None else scale * float(part.num_tokens) for part in parts]
         counts = self.add_up(torch.tensor([*own, float(is_asked)], dtype=torch.float64)).tolist()
+        # Gaps make counts fractions, perhaps in the rows of other processes alone.
         supervised, auxiliary = (
-            None if part is None else LossSum(scale * part.total, torch.full_like(part.num_tokens, count))
+            None if part is None else LossSum(scale * part.total, part.total.new_tensor(count))
             for part, count in zip(parts, counts[:2], strict=True)
         )
         right = None if losses.num_correct is None else int(scale) * losses.num_correct
