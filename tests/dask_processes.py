@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-LONGEST_WAIT = 120.0
+LONGEST_WAIT = 300.0
 
 
 def wait_until(is_so):
@@ -46,6 +46,8 @@ class Cluster(contextlib.ExitStack):
         address, port = self.address.removeprefix("tcp://").split(":")
         words = ["--host", address, "--port", port, "--no-dashboard", "--scheduler-file", self.scheduler_file]
         self.scheduler = self._start("scheduler", *words)
+        # It listens by then.
+        wait_until(self.scheduler_file.exists)
         self.workers = [self._start_worker(number) for number in range(self.num_workers)]
         return self
 

@@ -19,7 +19,7 @@ from auxrnn.experiments.scales import find_scale
 from command import call
 from dask_processes import LONGEST_WAIT, Cluster, find_free_port, kill, trainings_of, wait_until
 
-pytestmark = pytest.mark.timeout(900)  # many processes, each of which takes seconds to start where others are at work
+pytestmark = pytest.mark.timeout(1800)  # many processes, each of which takes seconds to start where others are at work
 TINY = {"data": "digits", "objective": "none", "image_size": 4, "batch_size": 8, "threads": 1}
 
 
@@ -27,12 +27,14 @@ def make_task(name, **values):
     return Task(name, unflatten(TINY | {"train_steps": 20, "checkpoint_every": 100, "log_every": 10} | values))
 
 
-def start_reproduction(folder, *names, address):
+def start_reproduction(folder, *names, made, cluster=None):
     """Start `auxrnn reproduce` on a cluster in a process of its own."""
-    words = ["reproduce", *names, "--scale", "smoke", "--cluster", address]
+    words = ["reproduce", *names, "--scale", "smoke", "--cluster", cluster or made.address]
     words += ["--runs", folder / "runs", "--results", folder / "results"]
     command = [sys.executable, "-m", "auxrnn", *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    made.callback(kill, process)
+    return process
 
 
 def read_tables(folder):
@@ -55,7 +57,7 @@ def reproduce_here(folder, *names):
 def test_an_experiment_on_a_cluster_survives_a_killed_worker_and_its_tables_are_those_of_this_machine(tmp_path):
     here = reproduce_here(tmp_path / "here", "figure5")
     with Cluster(tmp_path / "cluster") as made:
-        running = start_reproduction(tmp_path / "there", "figure5", address=str(made.scheduler_file))
+        running = start_reproduction(tmp_path / "there", "figure5", made=made, cluster=made.scheduler_file)
         victim = wait_until(lambda: next(filter(trainings_of, made.workers), None))
         (training,) = trainings_of(victim)
         kill(victim)
@@ -76,10 +78,10 @@ def test_an_experiment_on_a_cluster_survives_a_killed_worker_and_its_tables_are_
 
 @pytest.mark.slow
 def test_what_came_back_before_the_scheduler_was_killed_is_neither_lost_nor_repeated(tmp_path):
-    here = reproduce_here(tmp_path / "here", "table1", "table6")
+    here = reproduce_here(tmp_path / "here", "table1", "figure5")
     with Cluster(tmp_path / "first") as made:
-        running = start_reproduction(tmp_path / "there", "table1", "table6", address=made.address)
-        wait_until(lambda: len(read_records(tmp_path / "there")) >= 6)
+        running = start_reproduction(tmp_path / "there", "table1", "figure5", made=made)
+        wait_until(lambda: len(read_records(tmp_path / "there")) >= 3)
         kill(made.scheduler)
         _, said = running.communicate(timeout=LONGEST_WAIT)
     assert running.returncode == 1
@@ -87,10 +89,9 @@ def test_what_came_back_before_the_scheduler_was_killed_is_neither_lost_nor_repe
     assert last.startswith(f"auxrnn: the scheduler at {made.address} is gone; what came back is kept")
     before = read_records(tmp_path / "there")
     with Cluster(tmp_path / "second") as made:
-        running = start_reproduction(tmp_path / "there", "table1", "table6", address=made.address)
-        victim = wait_until(lambda: next(filter(trainings_of, made.workers), None))
-        kill(victim)
-        _, said = running.communicate(timeout=4 * LONGEST_WAIT)
+        running = start_reproduction(tmp_path / "there", "table1", "figure5", made=made)
+        kill(wait_until(lambda: next(filter(trainings_of, made.workers), None)))
+        _, said = running.communicate(timeout=2 * LONGEST_WAIT)
     assert running.returncode == 0, said
     assert f"{len(before)} of them done already" in said
     after = read_records(tmp_path / "there")
