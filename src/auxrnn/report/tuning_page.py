@@ -71,8 +71,8 @@ class StudySummary(NamedTuple):
     best: TriedSettings
     space: Mapping[str, str]
     """What was searched, in words."""
-    log_settings: Sequence[str]
-    """Those whose values are drawn on a logarithmic axis."""
+    ranges: Mapping[str, tuple[float, float]]
+    """The ends of what was searched on a logarithmic scale."""
     importances: Mapping[str, float]
     trial_seconds: float
     seconds: float
@@ -172,8 +172,8 @@ def settings_figure(study: StudySummary, *, width: float) -> Figure:
 def _draw_setting(axes: Axes, name: str, whole: Sequence[TriedSettings], study: StudySummary) -> None:
     values = [trial.settings[name] for trial in whole]
     accuracies = np.array([trial.accuracy for trial in whole])
-    if name in study.log_settings:
-        axes.set_xscale("log")
+    if name in study.ranges:
+        axes.set(xscale="log", xlim=study.ranges[name])
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.xaxis.set_major_formatter(lambda value, _place: describe_number(value))
         axes.minorticks_off()

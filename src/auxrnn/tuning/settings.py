@@ -141,7 +141,7 @@ def summarize(tuning: Tuning) -> StudySummary:
         trials=list(trials.values()),
         best=trials[best[0].number],
         space={name: _describe_range(found) for name, found in tuning.space.items()},
-        log_settings=[name for name, found in tuning.space.items() if isinstance(found, FloatDistribution)],
+        ranges={name: (d.low, d.high) for name, d in tuning.space.items() if isinstance(d, FloatDistribution)},
         importances=tuning.rank_settings(),
         trial_seconds=tuning.trial_seconds,
         seconds=60 * tuning.minutes - tuning.seconds_left,
