@@ -184,7 +184,7 @@ def _draw_setting(axes: Axes, name: str, whole: Sequence[TriedSettings], study: 
         means = [accuracies[x == place].mean() for place in range(len(kinds))]
         axes.plot(range(len(kinds)), means, color=theme.color("muted"), linewidth=1.2)
         axes.set_xticks(range(len(kinds)), [describe_setting(kind) for kind in kinds])
-        axes.set_xlim(-0.5, len(kinds) - 0.5)
+        axes.set_xlim(-0.5, max(len(kinds), 1) - 0.5)
     axes.scatter(x, accuracies, s=22, color=theme.color("series-3"), alpha=0.7)
     importance = f" ({study.importances[name]:.2f})" if name in study.importances else ""
     axes.set_title(f"{name}{importance}")
