@@ -49,7 +49,7 @@ def begin(
     data stays the same in all trials, and what is searched is searched around it.
     """
     wanted = _describe(asked, fixed)
-    if "base" not in study.user_attrs:
+    if "asked" not in study.user_attrs:
         _plan(study, dataset, asked, fixed=fixed, seconds=60 * minutes / NUM_LENGTHS, say=say)
         # What comes last makes it a study: one that was killed before is planned anew.
         study.set_user_attr("asked", wanted)
