@@ -154,7 +154,9 @@ def test_a_study_on_a_cluster_without_a_shared_disk(tmp_path):
         result = tune(tmp_path / "study", "--cluster", made.address, "--workers", "2", minutes=0.5)
     assert result.code == 0, result.err
     assert (tmp_path / "study" / "best" / "model.safetensors").exists()
-    assert len(read_study(tmp_path / "study").trials) >= 2
+    # How many there are depends on the machine.
+    first = read_study(tmp_path / "study").trials[0]
+    assert (first.state.name, set(first.intermediate_values)) == ("COMPLETE", set(range(1, 11)))
     assert not list((tmp_path / "study").glob("trial-*"))
 
 
