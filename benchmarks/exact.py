@@ -48,7 +48,8 @@ def measure_exact(sizes: ExactSizes) -> list[Point]:
 
 
 def measure_update(point: Point, sizes: ExactSizes) -> Point:
-    """Return the processor seconds of an update after a first one, and its peak."""
+    """Return the processor seconds of an update on one thread, after a first one, and its peak."""
+    torch.set_num_threads(1)
     values = {"model": "lru", "num_layers": 1, "hidden_size": sizes.hidden_size, "supervised_window": point["window"]}
     config = unflatten({"data": "noise", "readout": point["readout"], "sampling_steps": 0} | values)
     network = build_network(config, InputSpec(1, None, 10, point["num_steps"]))
