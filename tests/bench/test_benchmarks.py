@@ -183,6 +183,7 @@ def test_an_exact_benchmark_leaves_out_what_memory_does_not_hold(monkeypatch):
     assert all(point["seconds"] is None for point in exact.measure_exact(ExactSizes()))
 
 
+@pytest.mark.slow
 def test_two_processes_are_timed_beside_one_with_one_and_with_two_threads():
     sizes = ParallelSizes(batch_size=4, hidden_size=8, num_steps=50, systems=("p_lstm",), rounds=1)
     points = measure_parallel(sizes)

@@ -128,6 +128,7 @@ def small(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 def test_what_is_stopped_keeps_its_checkpoint_on_the_worker_and_goes_on_there(small, tmp_path):
     with open_executor(tmp_path, workers=1, cluster=small.address) as executor:
         future = executor.submit(make_task("run", train_steps=1_000_000))
@@ -147,6 +148,7 @@ def test_what_is_stopped_keeps_its_checkpoint_on_the_worker_and_goes_on_there(sm
     wait_until(lambda: not trainings_of(small.workers[0]))
 
 
+@pytest.mark.slow
 def test_tasks_that_need_all_of_the_memory_that_is_declared_never_run_together(small, tmp_path):
     with open_executor(tmp_path, workers=1, cluster=small.address) as executor:
         # The second one needs more than any worker has, and goes to the largest alone.

@@ -275,7 +275,8 @@ def measure_step(session: Session, phase: Phase) -> int | None:
         return None
     before = read_memory("VmRSS")
     _update(session, phase, batch, true_probability=0.5)
-    return read_memory("VmHWM") - before
+    # Linux counts in lots of pages for each thread, so where nothing was added the peak may seem to be below.
+    return max(0, read_memory("VmHWM") - before)
 
 
 def read_memory(name: Literal["VmRSS", "VmHWM"]) -> int:
