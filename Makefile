@@ -17,7 +17,7 @@ bench: $(VENV)/.ready ## speed beside torch and other frameworks, and memory, on
 	$(BIN)/python -m benchmarks speed
 	$(BIN)/python -m benchmarks memory
 
-test: $(VENV)/.ready ## the tests, six minutes on two free cores
+test: $(VENV)/.ready ## the tests, seven minutes on two cores
 	$(PYTEST) -n 2 -m "not slow"
 
 slow: $(VENV)/.ready ## what takes longer: learning, long kill-and-resume loops, memory, the whole demo
