@@ -367,6 +367,8 @@ def test_board_serves_runs_that_grow_until_it_is_stopped(folder, tmp_path):
     command = [sys.executable, "-m", "auxrnn", "board", str(tmp_path / "runs"), "--logdir", str(log), "--port"]
     refused = subprocess.run([*command, "99999"], capture_output=True, text=True, check=False)
     assert (refused.returncode, "auxrnn: TensorBoard does not start: " in refused.stderr) == (1, True)
+    # Tests that a script started in the background ignore Ctrl-C, and what they start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             with urllib.request.urlopen(process.stdout.readline().strip(), timeout=30) as page:  # noqa: S310 - our own
